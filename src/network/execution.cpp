@@ -18,6 +18,8 @@ bool reads_operand(const Transfer& transfer, int rank) {
   return transfer.action == schedule::Action::reduce || transfer.peer == rank;
 }
 
+bool is_open(const Flow& flow) { return !flow.complete(); }
+
 }  // namespace
 
 Execution::Execution(const schedule::Schedule& schedule, const schedule::Chunking& chunking,
@@ -103,8 +105,7 @@ bool Execution::touch(const Span& a, const Span& b) const {
 }
 
 bool Execution::step_over() {
-  const auto open = [](const Flow& flow) { return !flow.complete(); };
-  if (std::ranges::any_of(sends_, open) || std::ranges::any_of(receives_, open)) return false;
+  if (std::ranges::any_of(sends_, is_open) || std::ranges::any_of(receives_, is_open)) return false;
   const auto unflushed = [](const Flow& flow) { return !flow.connection->endpoint->flushed(); };
   if (std::ranges::any_of(sends_, unflushed)) return false;
   ++step_;
@@ -150,19 +151,19 @@ void Execution::add_interests(std::vector<transport::WaitSet::Entry>& entries) c
     if (flow.connection != nullptr && !flow.complete() && !held_up(flow, true))
       entry_of(flow).readable = true;
   }
-  const auto is_complete = [](const Flow& flow) { return flow.complete(); };
-  const bool all_complete =
-      std::ranges::all_of(sends_, is_complete) && std::ranges::all_of(receives_, is_complete);
+  bool waits = std::ranges::any_of(receives_, is_open) || std::ranges::any_of(sends_, is_open);
   for (const Flow& flow : sends_) {
-    // Even after a send is complete, the transport may still be reading its bytes in place. If
-    // nothing else is missing, the wait ends at once for an endpoint that has been flushed
-    // meanwhile.
+    // Even after a send is complete, the transport may still be reading its bytes in place.
     if (!flow.complete()) {
       if (!held_up(flow, false)) entry_of(flow).writable = true;
-    } else if (all_complete || !flow.connection->endpoint->flushed()) {
+    } else if (!flow.connection->endpoint->flushed()) {
       entry_of(flow).flushed = true;
+      waits = true;
     }
   }
+  if (waits) return;
+  // All endpoints have been flushed since advance(): makes the wait end at once.
+  for (const Flow& flow : sends_) entry_of(flow).flushed = true;
 }
 
 std::vector<int> Execution::awaited() const {

@@ -43,7 +43,7 @@ struct Counters {
 
 // The conditions to wait for. readable: bytes have arrived that no receive has returned yet; wait
 // for this only after a receive returned fewer bytes than requested. writable: there is room to
-// send. flushed: the caller may overwrite the memory of all bytes accepted so far.
+// send. flushed: Endpoint::flushed() returns true.
 struct Interest {
   bool readable = false;
   bool writable = false;
@@ -82,7 +82,8 @@ class Endpoint {
   [[nodiscard]] virtual std::size_t try_send_parts(
       std::span<const std::span<const std::byte>> parts) = 0;
   // Returns whether the caller may overwrite the memory of all bytes accepted so far by try_send()
-  // and try_send_parts().
+  // and try_send_parts(), and the transport has passed them on. Tries to pass on those that it has
+  // not. Throws PeerLost if that fails.
   [[nodiscard]] virtual bool flushed() = 0;
 
   // Lends at most `most` of the arrived bytes, starting at the first unreleased byte. The bytes

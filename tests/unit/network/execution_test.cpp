@@ -221,5 +221,33 @@ TEST(Execution, RefusesDifferentCallOfPeer) {
   EXPECT_EQ(memory[0].result(), before);
 }
 
+// A flushed endpoint ends a wait at once, so it may be waited for only if the next step can begin.
+TEST(Execution, WaitsForUnflushedSendsOnly) {
+  const schedule::Shape shape{.collective = Collective::broadcast, .rank_count = 3};
+  const AllRanks all =
+      test::build_all(shape, algorithms::find("direct", Collective::broadcast)->build);
+  Case of;
+  of.shape = shape;
+  of.count = 64;
+  test::LooseWires wires(3, 4096);
+  bool all_flushed = false;
+  wires.is_flushed = [&](int /*from*/, int to) { return to == 1 || all_flushed; };
+  Memory memory(of, all.shapes[0], Bytes(256, std::byte{1}));
+  Part root(of, all.shapes[0], all.schedules[0], memory, wires, header_of(of));
+  for (int i = 0; i < 1000; ++i) static_cast<void>(root.execution.advance());
+  ASSERT_TRUE(root.execution.awaited().empty());
+  std::vector<transport::WaitSet::Entry> entries;
+  root.execution.add_interests(entries);
+  ASSERT_EQ(entries.size(), 1U);
+  EXPECT_EQ(entries[0].endpoint, &root.streams.to(2));
+  EXPECT_TRUE(entries[0].interest.flushed);
+  all_flushed = true;
+  entries.clear();
+  root.execution.add_interests(entries);
+  EXPECT_EQ(entries.size(), 2U);
+  EXPECT_TRUE(root.execution.advance());
+  EXPECT_TRUE(root.execution.complete());
+}
+
 }  // namespace
 }  // namespace hccl::network

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <random>
@@ -25,6 +26,9 @@ class LooseWires {
   [[nodiscard]] Wire& wire(int from, int to, std::uint32_t channel) {
     return wires_[{channel, from, to}];
   }
+  // Decides what Endpoint::flushed() returns. If it is not set, the result is random.
+  std::function<bool(int from, int to)> is_flushed;
+
   [[nodiscard]] std::size_t random_up_to(std::size_t most) {
     return most == 0 ? 0 : random_() % (most + 1);
   }
@@ -49,6 +53,7 @@ class LooseEndpoint final : public transport::Endpoint {
   LooseEndpoint(LooseWires& wires, int rank, int peer, std::uint32_t channel)
       : Endpoint(peer, "loose"),
         wires_(wires),
+        rank_(rank),
         out_(wires.wire(rank, peer, channel)),
         in_(wires.wire(peer, rank, channel)) {}
 
@@ -65,7 +70,9 @@ class LooseEndpoint final : public transport::Endpoint {
     out_.total += taken;
     return count_sent(taken);
   }
-  bool flushed() override { return wires_.random_up_to(2) != 0; }
+  bool flushed() override {
+    return wires_.is_flushed ? wires_.is_flushed(rank_, peer()) : wires_.random_up_to(2) != 0;
+  }
   std::span<const std::byte> try_receive(std::size_t most) override {
     // Bytes that are already lent stay lent, and more bytes may be added.
     const std::size_t available = std::min({most, in_.bytes.size(), view_limit()});
@@ -95,6 +102,7 @@ class LooseEndpoint final : public transport::Endpoint {
 
  private:
   LooseWires& wires_;
+  int rank_;
   LooseWires::Wire& out_;
   LooseWires::Wire& in_;
   std::vector<std::byte> lent_;
