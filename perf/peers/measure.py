@@ -83,7 +83,7 @@ class Cell:
 
     @classmethod
     def from_json(cls, row):
-        cell = cls(row["collective"], row["bytes"], row["ranks"], row["nodes"])
+        cell = cls(row["collective"], row["bytes"], row["ranks"], row.get("nodes", 1))
         cell.iterations, cell.ours, cell.default = row["iterations"], row["ours_ns"], row["mpi_default_ns"]
         cell.peers, cell.gloo, cell.floors = row["peers_ns"], row.get("gloo_ns", {}), row["floor_ns"]
         cell.quiet, cell.perf = row["ours_undisturbed_ns"], row["hccl_perf_ns"]
