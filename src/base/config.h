@@ -2,6 +2,8 @@
 // The values of the environment variables that the library reads. No other file calls getenv.
 #pragma once
 
+#include "base/protection.h"
+
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -13,9 +15,6 @@ namespace hccl {
 
 enum class LogLevel { trace = 0, debug, info, warning, error, critical, off };
 enum class EmulatedDevice { gaudi2, gaudi3 };
-// How data between nodes is protected. automatic: full between hosts if the ranks share a secret
-// and the processor has instructions for AES, otherwise off.
-enum class Encryption { automatic, off, integrity, full };
 
 struct Config {
   std::string comm_id;                 // HCCL_COMM_ID "address:port"; empty: not set
@@ -32,7 +31,9 @@ struct Config {
   std::string secret;           // HCCL_SECRET: the secret shared by the ranks that use HCCL_COMM_ID
   std::string secret_file;      // HCCL_SECRET_FILE: the path of a file that contains the secret
   bool require_secret = false;  // HCCL_REQUIRE_SECRET
-  Encryption encryption = Encryption::automatic;  // HCCL_ENCRYPT=off|integrity|full
+  // HCCL_ENCRYPT=off|integrity|full; none: full between hosts if the ranks share a secret and the
+  // processor has instructions for AES, otherwise off
+  std::optional<Protection> encryption;
   std::chrono::milliseconds init_timeout{
       120'000};  // HCCL_INIT_TIMEOUT (seconds, fractions allowed; 0: no limit)
   std::chrono::milliseconds operation_timeout{1'800'000};  // HCCL_TIMEOUT (seconds; 0: no limit)

@@ -90,22 +90,4 @@ Digest sha256(std::span<const std::byte> data) {
   return hash.finish();
 }
 
-Digest hmac(std::span<const std::byte> key, std::span<const std::span<const std::byte>> parts) {
-  std::array<std::byte, 64> pad{};
-  if (key.size() > pad.size()) {
-    std::ranges::copy(sha256(key), pad.begin());
-  } else {
-    std::ranges::copy(key, pad.begin());
-  }
-  for (std::byte& byte : pad) byte ^= std::byte{0x36};
-  Sha256 inner;
-  inner.update(pad);
-  for (const auto& part : parts) inner.update(part);
-  for (std::byte& byte : pad) byte ^= std::byte{0x36} ^ std::byte{0x5c};
-  Sha256 outer;
-  outer.update(pad);
-  outer.update(inner.finish());
-  return outer.finish();
-}
-
 }  // namespace hccl

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SHA-256 (FIPS 180-4) and HMAC (RFC 2104). With HMAC, ranks prove knowledge of a secret without
-// sending it over the network.
+// SHA-256 (FIPS 180-4).
 #pragma once
 
 #include <array>
@@ -31,9 +30,5 @@ class Sha256 {
 };
 
 [[nodiscard]] Digest sha256(std::span<const std::byte> data);
-
-// Returns the HMAC-SHA256 of the concatenation of `parts`.
-[[nodiscard]] Digest hmac(std::span<const std::byte> key,
-                          std::span<const std::span<const std::byte>> parts);
 
 }  // namespace hccl

@@ -69,9 +69,9 @@ std::optional<EmulatedDevice> device_type(const std::string& value) {
       {{"gaudi2", EmulatedDevice::gaudi2}, {"gaudi3", EmulatedDevice::gaudi3}}, value);
 }
 
-std::optional<Encryption> encryption(const std::string& value) {
-  return one_of<Encryption>(
-      {{"off", Encryption::off}, {"integrity", Encryption::integrity}, {"full", Encryption::full}},
+std::optional<Protection> encryption(const std::string& value) {
+  return one_of<Protection>(
+      {{"off", Protection::off}, {"integrity", Protection::integrity}, {"full", Protection::full}},
       value);
 }
 

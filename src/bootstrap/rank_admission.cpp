@@ -67,8 +67,7 @@ void RankAdmission::on_accepted(FileDescriptor socket, const SocketAddress& from
     return;
   }
   const auto heard = std::span(buffer).first(count > 0 ? static_cast<std::size_t>(count) : 0);
-  if (!crypto::may_become_client_hello(heard))
-    return cut_off(socket, peer, FrameConnection::kNotTls);
+  if (!crypto::may_become_tls_record(heard)) return cut_off(socket, peer, FrameConnection::kNotTls);
   const int on = 1;
   setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
   const Address own = local_address(socket.get());

@@ -50,7 +50,7 @@ bool RendezvousClient::join_over(FileDescriptor socket) {
   const FrameConnection::Ends ends{local_address(socket.get()), remote_address(socket.get())};
   // If the kernel knows already that the server belongs to another user, that user gets no message
   // with which to test guesses of the secret.
-  static_cast<void>(server_.check_user(socket.get()));
+  Knowledge knowledge = server_.check_user(socket.get());
   auto tls = std::make_shared<crypto::TlsSession>(crypto::TlsRole::client, key_.bytes);
   const auto connection = std::make_shared<FrameConnection>(
       loop_, FrameConnection::Detached{std::move(socket), ends, std::move(tls)},
@@ -63,7 +63,7 @@ bool RendezvousClient::join_over(FileDescriptor socket) {
   };
   const auto is_established = [&] { return receive() || connection->is_established(); };
   if (!await(*connection, is_established)) return false;
-  const Knowledge knowledge = server_.check_user(connection->fd());
+  if (knowledge != Knowledge::known) knowledge = server_.check_user(connection->fd());
   server_.is_known = key_.is_secret || knowledge == Knowledge::known;
   hello_.here = ends.own;
   hello_.there = ends.peer;

@@ -245,10 +245,12 @@ Bytes TlsSession::export_key(std::string_view label, std::size_t bytes) const {
   return key;
 }
 
-bool may_become_client_hello(std::span<const std::byte> bytes) {
-  constexpr std::array kStart{std::byte{SSL3_RT_HANDSHAKE}, std::byte{SSL3_VERSION_MAJOR}};
-  const std::size_t known = std::min(bytes.size(), kStart.size());
-  return std::ranges::equal(bytes.first(known), std::span(kStart).first(known));
+bool may_become_tls_record(std::span<const std::byte> bytes) {
+  constexpr std::byte kFirstType{SSL3_RT_CHANGE_CIPHER_SPEC};
+  constexpr std::byte kLastType{SSL3_RT_APPLICATION_DATA};
+  constexpr std::byte kMajorVersion{SSL3_VERSION_MAJOR};
+  if (!bytes.empty() && (bytes[0] < kFirstType || bytes[0] > kLastType)) return false;
+  return bytes.size() < 2 || bytes[1] == kMajorVersion;
 }
 
 }  // namespace hccl::crypto

@@ -73,7 +73,7 @@ class TlsSession {
   std::string why_;
 };
 
-// Returns whether the bytes may be the start of a TLS client's first message.
-[[nodiscard]] bool may_become_client_hello(std::span<const std::byte> bytes);
+// Returns whether the bytes may be the start of a TLS record that a session sends.
+[[nodiscard]] bool may_become_tls_record(std::span<const std::byte> bytes);
 
 }  // namespace hccl::crypto

@@ -25,19 +25,6 @@ constexpr const char* kForeign =
     "did not send this version's handshake; if it is a rank, install the same version of hccl on "
     "its host";
 
-Bytes session_key(const Membership& own) {
-  return crypto::derive_key(own.secret, "hccl-stream-handshake");
-}
-
-// Returns whether the bytes may be the start of a TLS record.
-bool may_become_record(std::span<const std::byte> bytes) {
-  constexpr auto kFirstType = std::byte{20};
-  constexpr auto kLastType = std::byte{23};
-  constexpr auto kMajorVersion = std::byte{3};
-  if (!bytes.empty() && (bytes[0] < kFirstType || bytes[0] > kLastType)) return false;
-  return bytes.size() < 2 || bytes[1] == kMajorVersion;
-}
-
 std::optional<Protection> read_protection(WireReader& reader) {
   const std::uint8_t value = reader.u8();
   if (value > static_cast<std::uint8_t>(Protection::full)) return std::nullopt;
@@ -56,8 +43,14 @@ StreamKey key_between(const Membership& own, int peer, ConnectionId connection) 
 }
 
 Handshake::Handshake(crypto::TlsRole role, const Membership& own, Protection protection)
-    : role_(role), key_(session_key(own)), protection_(protection) {
-  if (role == crypto::TlsRole::client) session_ = std::make_shared<crypto::TlsSession>(role, key_);
+    : role_(role), secret_(own.secret), protection_(protection) {}
+
+crypto::TlsSession& Handshake::session() {
+  if (!session_) {
+    session_ = std::make_shared<crypto::TlsSession>(
+        role_, crypto::derive_key(secret_, "hccl-stream-handshake"));
+  }
+  return *session_;
 }
 
 std::size_t Handshake::wanted() const {
@@ -72,7 +65,8 @@ Bytes Handshake::take(std::span<const std::byte> bytes) {
   bytes = bytes.first(std::min(bytes.size(), wanted()));
   record_.insert(record_.end(), bytes.begin(), bytes.end());
   if (state_ != State::in_progress) return {};
-  if (!may_become_record(record_) || (record_.size() >= kRecordHeader && wanted() > kMostRecord)) {
+  if (!crypto::may_become_tls_record(record_) ||
+      (record_.size() >= kRecordHeader && wanted() > kMostRecord)) {
     refuse(kForeign);
     return {};
   }
@@ -83,10 +77,8 @@ Bytes Handshake::take(std::span<const std::byte> bytes) {
 void Handshake::take_record() {
   using crypto::TlsState;
   const std::size_t before = plaintext_.size();
-  // An acceptor does without a session until the connector has sent something like a TLS record.
-  if (!session_) session_ = std::make_shared<crypto::TlsSession>(role_, key_);
-  session_->receive(std::exchange(record_, {}), plaintext_);
-  switch (session_->state()) {
+  session().receive(std::exchange(record_, {}), plaintext_);
+  switch (session().state()) {
     case TlsState::handshake:
       return;
     case TlsState::established:
@@ -100,7 +92,7 @@ void Handshake::take_record() {
       return refuse("sent a handshake that was changed in transit");
     case TlsState::failed:
     case TlsState::closed:
-      return refuse(text("ended the handshake: ", session_->why()));
+      return refuse(text("ended the handshake: ", session().why()));
   }
 }
 
@@ -121,7 +113,7 @@ ProtectedStream Handshake::stream() const {
 
 ConnectorHandshake::ConnectorHandshake(const Membership& own, const StreamKey& key,
                                        Protection protection)
-    : Handshake(crypto::TlsRole::client, own, protection), hello_(take_output()) {
+    : Handshake(crypto::TlsRole::client, own, protection), hello_(session().take_output()) {
   WireWriter request;
   request.put_u32(kFormat);
   request.put_u64(own.communicator);

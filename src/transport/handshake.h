@@ -70,7 +70,9 @@ class Handshake {
   // Called when bytes have arrived inside the session: `plaintext`, which holds all of them so far.
   virtual void on_plaintext(std::span<const std::byte> plaintext) = 0;
 
-  [[nodiscard]] crypto::TlsSession& session() { return *session_; }
+  // Returns the session. The first call creates it, so an acceptor does without one until the
+  // connector has sent something like a TLS record.
+  [[nodiscard]] crypto::TlsSession& session();
   [[nodiscard]] Bytes take_output();
   [[nodiscard]] Protection protection() const { return protection_; }
   void protect(Protection protection) { protection_ = protection; }
@@ -82,7 +84,7 @@ class Handshake {
 
   crypto::TlsRole role_;
   State state_ = State::in_progress;
-  Bytes key_;
+  Secret secret_;
   std::shared_ptr<crypto::TlsSession> session_;
   Protection protection_;
   Bytes record_;  // the part of a TLS record that has arrived

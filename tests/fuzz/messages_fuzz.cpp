@@ -35,6 +35,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto bytes = fuzz::bytes_of(data + 1, size - 1);
   try_one_of<Hello, Welcome, Failure, GaveUp, Table, ContributionMessage, EntryMessage,
              Announcements, Waiting, RankMessage, Refusal>(*data, bytes);
-  static_cast<void>(hccl::crypto::may_become_client_hello(bytes));
+  static_cast<void>(hccl::crypto::may_become_tls_record(bytes));
   return 0;
 }

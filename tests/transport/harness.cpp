@@ -39,8 +39,8 @@ std::vector<Way> all_ways() {
     ways.push_back({factory.name, factory.name});
   }
   ways.push_back({"tcp6", "tcp", true});
-  ways.push_back({"tcp_integrity", "tcp", false, Encryption::integrity});
-  ways.push_back({"tcp_full", "tcp", false, Encryption::full});
+  ways.push_back({"tcp_integrity", "tcp", false, Protection::integrity});
+  ways.push_back({"tcp_full", "tcp", false, Protection::full});
   return ways;
 }
 
@@ -67,7 +67,7 @@ transport::Settings settings_for(int rank, int size, const Way& way) {
   const bool rdma = std::string(way.transport) == "verbs";
   settings.interfaces = rdma ? local_interfaces() : std::vector{loopback(way.v6)};
   auto config = std::make_shared<Config>();
-  config->encryption = way.encryption;
+  config->encryption = way.protection;
   settings.config = std::move(config);
   return settings;
 }

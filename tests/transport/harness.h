@@ -35,7 +35,7 @@ struct Way {
   const char* name;       // name of the test case
   const char* transport;  // name in the registry of transports
   bool v6 = false;
-  Encryption encryption = Encryption::automatic;
+  std::optional<Protection> protection{};
 
   friend std::ostream& operator<<(std::ostream& out, const Way& way) { return out << way.name; }
 };

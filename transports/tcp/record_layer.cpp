@@ -15,12 +15,6 @@ void store(std::uint32_t value, std::span<std::byte> bytes) {
   for (std::size_t i = 0; i < 4; ++i) bytes[i] = static_cast<std::byte>(value >> (8 * i));
 }
 
-std::uint32_t load(std::span<const std::byte> bytes) {
-  std::uint32_t value = 0;
-  for (std::size_t i = 0; i < 4; ++i) value |= std::to_integer<std::uint32_t>(bytes[i]) << (8 * i);
-  return value;
-}
-
 }  // namespace
 
 RecordLayer::RecordLayer(Protection protection, const transport::StreamKeys& keys)
@@ -64,7 +58,7 @@ RecordLayer::Taken RecordLayer::take(std::span<std::byte> destination, std::size
   while (moved < destination.size()) {
     const std::span<const std::byte> rest(arrived_.get() + in_begin_, in_end_ - in_begin_);
     if (rest.size() < kHeaderSize) break;
-    const std::size_t bytes = load(rest);
+    const std::size_t bytes = WireReader(rest.first(kHeaderSize)).u32();
     forged_ = bytes == 0 || bytes > kMostBytes;
     if (forged_) return Taken::forged;
     const std::size_t size = kHeaderSize + bytes + RecordCipher::kTagSize;

@@ -219,7 +219,7 @@ std::size_t TcpEndpoint::read_protected(std::span<std::byte> destination) {
 }
 
 std::size_t TcpEndpoint::read_socket(std::span<std::byte> destination) {
-  if (destination.empty() || !lost_.empty()) return 0;
+  if (destination.empty()) return 0;
   destination = destination.first(std::min(destination.size(), kMaxReceive));
   while (true) {
     const ssize_t count = recv(socket_.get(), destination.data(), destination.size(), MSG_DONTWAIT);

@@ -40,18 +40,9 @@ FileDescriptor listen_on(const Address& address) {
 std::string describe(int socket) { return remote_address(socket).to_text(); }
 
 // Returns a function that decides how to protect a connection to another rank.
-transport::LeastProtection protection_of(Encryption encryption, bool secret_is_private) {
+transport::LeastProtection protection_of(std::optional<Protection> chosen, bool secret_is_private) {
   return [=](int socket) {
-    switch (encryption) {
-      case Encryption::off:
-        return Protection::off;
-      case Encryption::integrity:
-        return Protection::integrity;
-      case Encryption::full:
-        return Protection::full;
-      case Encryption::automatic:
-        break;
-    }
+    if (chosen) return *chosen;
     const Address peer = remote_address(socket);
     const bool is_on_this_host = peer.is_loopback() || peer.same_host(local_address(socket));
     const bool encrypts = !is_on_this_host && secret_is_private && crypto::has_aes_instructions();

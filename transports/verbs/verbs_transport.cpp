@@ -97,8 +97,7 @@ std::unique_ptr<transport::Endpoint> VerbsTransport::open(int peer,
 
 transport::MakeResult make_transport(const transport::Settings& settings) {
   if (settings.config->ib_disable) return {nullptr, "HCCL_IB_DISABLE is set"};
-  if (const Encryption encryption = settings.config->encryption;
-      encryption == Encryption::integrity || encryption == Encryption::full) {
+  if (settings.config->encryption.value_or(Protection::off) != Protection::off) {
     return {nullptr, "HCCL_ENCRYPT is set, and RoCE cannot protect data"};
   }
   const VerbsLibrary* const library = verbs_library();

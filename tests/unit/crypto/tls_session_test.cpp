@@ -153,12 +153,13 @@ TEST(TlsSession, IgnoresErrorsOfTheProgramAndLeavesNone) {
   EXPECT_EQ(ERR_get_error(), 0U);
 }
 
-TEST(TlsSession, RecognisesFirstBytesOfClient) {
+TEST(TlsSession, RecognisesFirstBytesOfRecords) {
   const Bytes hello = TlsSession(TlsRole::client, kKey).take_output();
-  EXPECT_TRUE(may_become_client_hello({}));
-  EXPECT_TRUE(may_become_client_hello(std::span(hello).first(1)));
-  EXPECT_TRUE(may_become_client_hello(hello));
-  EXPECT_FALSE(may_become_client_hello(text_bytes("G")));
+  EXPECT_TRUE(may_become_tls_record({}));
+  EXPECT_TRUE(may_become_tls_record(std::span(hello).first(1)));
+  EXPECT_TRUE(may_become_tls_record(hello));
+  EXPECT_FALSE(may_become_tls_record(text_bytes("G")));
+  EXPECT_FALSE(may_become_tls_record(text_bytes("\x16\x02")));
 }
 
 }  // namespace
