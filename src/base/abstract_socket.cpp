@@ -85,13 +85,30 @@ SocketAddress abstract_address(std::string_view name) noexcept {
   return address;
 }
 
-FileDescriptor listen_on_abstract(std::string_view name) {
+FileDescriptor try_listen_on_abstract(std::string_view name) noexcept {
   FileDescriptor listener(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const SocketAddress where = abstract_address(name);
   if (listener.valid() && bind(listener.get(), where.get(), where.length) == 0 &&
       listen(listener.get(), kBacklog) == 0) {
     return listener;
   }
+  const int why = errno;
+  listener.reset();
+  errno = why;
+  return listener;
+}
+
+int connect_to_abstract(const FileDescriptor& socket, std::string_view name) noexcept {
+  const SocketAddress where = abstract_address(name);
+  while (connect(socket.get(), where.get(), where.length) != 0) {
+    if (errno != EINTR) return errno;
+  }
+  return 0;
+}
+
+FileDescriptor listen_on_abstract(std::string_view name) {
+  FileDescriptor listener = try_listen_on_abstract(name);
+  if (listener.valid()) return listener;
   throw Error(hcclSystemError,
               text("cannot listen on an abstract unix socket: ", system_error_text(errno), "; ",
                    advice_on(errno, "allow unix sockets")));

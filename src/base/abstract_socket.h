@@ -24,6 +24,11 @@ namespace hccl {
 
 // Returns a non-blocking socket that listens on the name. Throws Error(hcclSystemError).
 [[nodiscard]] FileDescriptor listen_on_abstract(std::string_view name);
+// Does the same, but on failure returns an invalid descriptor and sets errno.
+[[nodiscard]] FileDescriptor try_listen_on_abstract(std::string_view name) noexcept;
+// Connects a non-blocking unix socket to the name. Returns 0 or an errno; EAGAIN means that the
+// listener's backlog is full.
+[[nodiscard]] int connect_to_abstract(const FileDescriptor& socket, std::string_view name) noexcept;
 
 // Returns the user whose socket is bound to the name, even if that socket does not listen. Returns
 // nothing if no socket in this network namespace has the name, or if the owner cannot be determined

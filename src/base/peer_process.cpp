@@ -2,6 +2,8 @@
 // Gets pidfds for pids and for peers of unix sockets.
 #include "base/peer_process.h"
 
+#include "base/text.h"
+
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -47,6 +49,11 @@ std::optional<uid_t> peer_user(int unix_socket) noexcept {
   const auto credentials = peer_credentials(unix_socket);
   if (!credentials) return std::nullopt;
   return credentials->uid;
+}
+
+std::string peer_text(int unix_socket) {
+  const auto other = peer_credentials(unix_socket);
+  return other ? text("pid ", other->pid, " of user ", other->uid) : "a process that has exited";
 }
 
 bool has_exited(const FileDescriptor& process) noexcept {

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include <sys/socket.h>
 #include <sys/types.h>
@@ -30,6 +31,8 @@ namespace hccl {
 // socketpair(), or nothing on failure.
 [[nodiscard]] std::optional<ucred> peer_credentials(int unix_socket) noexcept;
 [[nodiscard]] std::optional<uid_t> peer_user(int unix_socket) noexcept;
+// Returns a description of the peer's process, for logs.
+[[nodiscard]] std::string peer_text(int unix_socket);
 
 // How long to wait for a connection to close after the process at its other end has exited. On a
 // busy machine, the pidfd can report the exit before the last data that the process sent over TCP

@@ -4,7 +4,6 @@
 // ends.
 #include "bootstrap/control_link.h"
 
-#include "base/interfaces.h"
 #include "base/process.h"
 #include "base/text.h"
 #include "bootstrap/callback_gate.h"
@@ -74,8 +73,7 @@ struct ControlLink::State final : std::enable_shared_from_this<State>, FrameConn
 
   void on_ended(const FrameConnection& ended) {
     const bool forged = ended.forged();
-    const std::string why =
-        text(ended.why(), ", ", connection_text(ended.ends().own, ended.ends().peer));
+    const std::string why = text(ended.why(), ", ", ended.description());
     hang_up();
     if (leaving) return leave();
     if (forged) return report_fault(hcclSocketError, text(server, ": ", forged_frame_text()));

@@ -4,6 +4,7 @@
 // have arrived by the time the frame is complete.
 #include "bootstrap/frame_connection.h"
 
+#include "base/interfaces.h"
 #include "base/passed_descriptors.h"
 #include "base/retry.h"
 #include "base/text.h"
@@ -142,6 +143,14 @@ void FrameConnection::decrypt(std::span<const std::byte> encrypted) {
 
 bool FrameConnection::is_established() const {
   return !tls_ || tls_->state() == crypto::TlsState::established;
+}
+
+std::string FrameConnection::peer_text() const {
+  return is_local() ? "unix socket" : ends_.peer.to_text();
+}
+
+std::string FrameConnection::description() const {
+  return is_local() ? "unix socket" : connection_text(ends_.own, ends_.peer);
 }
 
 bool FrameConnection::lacks_key() const {

@@ -57,7 +57,7 @@ class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
   struct Detached {
     FileDescriptor socket;
     Ends ends{};
-    std::shared_ptr<crypto::TlsSession> tls{};  // null if the connection is not encrypted
+    std::shared_ptr<crypto::TlsSession> tls{};  // null for a unix socket, which is not encrypted
     Bytes encrypted{};  // bytes that have arrived, and that `tls` has not taken yet
     Bytes received{};   // frames that have arrived, after decryption
   };
@@ -118,6 +118,13 @@ class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
   // Valid until the connection is closed.
   [[nodiscard]] int fd() const { return socket_.get(); }
   [[nodiscard]] const Ends& ends() const { return ends_; }
+  // Returns whether this is a unix socket: the kernel knows who is at the other end, so the
+  // connection is not encrypted, and ends() is empty.
+  [[nodiscard]] bool is_local() const { return !tls_; }
+  // Returns the peer's address, or "unix socket".
+  [[nodiscard]] std::string peer_text() const;
+  // Returns both ends' addresses, or "unix socket".
+  [[nodiscard]] std::string description() const;
 
  private:
   struct Unsent {

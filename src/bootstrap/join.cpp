@@ -60,7 +60,7 @@ RankTable table_of_one(Contribution mine) {
 
 RankTable rendezvous(const UniqueId& id, const Hello& hello, FileDescriptor listener,
                      Contribution mine, const MakeControl& make_control, Deadline deadline) {
-  RendezvousClient client(id, join_key(id), hello, deadline);
+  RendezvousClient client(id, JoinKey(id), hello, deadline);
   const bool may_serve = id.kind == UniqueId::Kind::fixed_address && hello.rank == 0;
   try {
     client.join([&]() -> std::string {

@@ -26,14 +26,15 @@
 
 namespace hccl::bootstrap {
 
-inline constexpr std::uint32_t kProtocolVersion = 4;
+inline constexpr std::uint32_t kProtocolVersion = 5;
 inline constexpr std::size_t kMostBlob = std::size_t{1} << 20;
 
 using SocketName = Secret;  // 128 random bits that name an abstract unix socket
 
-// The first message of a rank. `here` and `there` are the addresses of the rank's and the server's
-// end of the connection as the rank's kernel reports them. They differ from what the server's
-// kernel reports if a device on the path translates addresses.
+// The first message of a rank. Over TCP, `here` and `there` are the addresses of the rank's and the
+// server's end of the connection as the rank's kernel reports them. They differ from what the
+// server's kernel reports if a device on the path translates addresses. Over a unix socket,
+// `secret_digest` is JoinKey::digest().
 struct Hello {
   std::uint32_t version = kProtocolVersion;
   int rank = -1;
@@ -42,6 +43,7 @@ struct Hello {
   SocketName node_socket{};
   Address here{};
   Address there{};
+  Secret secret_digest{};
 };
 
 struct Welcome {
@@ -55,6 +57,7 @@ struct Refusal {
   enum Reason : std::uint8_t {
     other_version = 1,  // the hello has a different protocol version
     other_user,         // the rank is on the server's machine; its user differs or was not found
+    other_secret,       // the rank is on the server's machine, but has a different HCCL_SECRET
   };
   Reason reason = other_version;
 
@@ -132,13 +135,13 @@ void fields(Like<ProcessIdentity> auto& m, auto& io) {
 }
 void fields(Like<Hello> auto& m, auto& io) {
   io(m.version, bounded(m.rank, 0, kMostRanks - 1), bounded(m.size, 1, kMostRanks), m.process,
-     m.node_socket, m.here, m.there);
+     m.node_socket, m.here, m.there, m.secret_digest);
 }
 void fields(Like<Welcome> auto& m, auto& io) {
   io(m.server, bounded(m.server_rank, -1, kMostRanks - 1));
 }
 void fields(Like<Refusal> auto& m, auto& io) {
-  io(bounded(m.reason, Refusal::other_version, Refusal::other_user));
+  io(bounded(m.reason, Refusal::other_version, Refusal::other_secret));
 }
 void fields(Like<Failure> auto& m, auto& io) {
   io(bounded(m.code, hcclNoDeviceFound, hcclPortDown), limited(m.text, kLongestFailure));

@@ -39,11 +39,6 @@ FileDescriptor own_process() {
   return process;
 }
 
-std::string process_text(int unix_socket) {
-  const auto other = peer_credentials(unix_socket);
-  return other ? text("pid ", other->pid, " of user ", other->uid) : "a process that has exited";
-}
-
 }  // namespace
 
 NodeExchange::NodeExchange(RendezvousClient& client, const Table& table, int rank,
@@ -130,8 +125,7 @@ void NodeExchange::gather() {
 // Accepts connections only from processes that the kernel attributes to this user.
 void NodeExchange::on_accepted(FileDescriptor socket, const SocketAddress&) {
   if (peer_user(socket.get()) == geteuid()) return pending_->add({std::move(socket)});
-  pending_->rejections().report([&] { return process_text(socket.get()); },
-                                "belongs to another user");
+  pending_->rejections().report([&] { return peer_text(socket.get()); }, "belongs to another user");
 }
 
 void NodeExchange::on_pending_frame(PendingConnections::Pending& pending, Frame& frame) {
@@ -145,7 +139,7 @@ void NodeExchange::on_no_room(int error) {
 }
 
 std::string NodeExchange::describe(const FrameConnection& connection) const {
-  return process_text(connection.fd());
+  return peer_text(connection.fd());
 }
 
 // Stores a rank's contribution. Returns false for a frame that no rank of this communicator would

@@ -26,13 +26,9 @@ FileDescriptor connect_to_node(const SocketName& name) {
     throw Error(hcclSystemError, text("cannot create a unix socket: ", system_error_text(errno),
                                       "; ", advice_on(errno, "allow unix sockets")));
   }
-  const SocketAddress where = abstract_address(name_of(name));
-  while (connect(result.get(), where.get(), where.length) != 0) {
-    if (errno == EINTR) continue;
-    const int why = errno;
+  if (const int error = connect_to_abstract(result, name_of(name)); error != 0) {
     result.reset();
-    errno = why;
-    break;
+    errno = error;
   }
   return result;
 }

@@ -65,6 +65,8 @@ void PendingConnections::start() { wait_for_connection(); }
 void PendingConnections::close_listener() {
   pause_.cancel();
   wait_.close();
+  // A child process may hold the socket open, but must not keep it listening.
+  if (listener_.valid()) shutdown(listener_.get(), SHUT_RDWR);
   listener_.reset();
 }
 
@@ -123,7 +125,7 @@ void PendingConnections::add(FrameConnection::Detached connection) {
   const auto added =
       std::make_shared<FrameConnection>(loop_, std::move(connection), limits_.frames);
   added->set_owner(this);
-  pending_.push_back({added, Deadline::after(limits_.time)});
+  pending_.push_back({added, Deadline::after(limits_.time), *this});
   watch_deadlines();
   on_activity(*added);
 }

@@ -27,6 +27,7 @@ class PendingConnections final : private FrameConnection::Owner {
   struct Pending {
     std::shared_ptr<FrameConnection> connection;
     Deadline deadline;
+    PendingConnections& list;  // the one that contains this connection
   };
 
   class Owner {

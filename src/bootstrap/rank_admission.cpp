@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A connection proceeds from the TLS handshake, in which both ends prove that they know the key, to
-// the hello. A peer that sends nothing learns nothing.
+// A TCP connection proceeds from the TLS handshake, in which both ends prove that they know the
+// key, to the hello. A unix socket begins with the hello. A peer that sends nothing learns nothing.
 #include "bootstrap/rank_admission.h"
 
 #include "base/log.h"
+#include "base/peer_process.h"
+#include "base/secret.h"
 #include "base/text.h"
 #include "bootstrap/socket_owner.h"
 #include "crypto/tls_session.h"
@@ -42,21 +44,55 @@ std::size_t most_pending() {
 }  // namespace
 
 RankAdmission::RankAdmission(EventLoop& loop, const UniqueId& id, JoinKey key,
-                             FileDescriptor listener, std::chrono::milliseconds hello_limit,
-                             Owner& owner)
+                             FileDescriptor listener, FileDescriptor local_listener,
+                             std::chrono::milliseconds hello_limit, Owner& owner)
     : id_(id),
       key_(std::move(key)),
       owner_(owner),
-      pending_(loop, std::move(listener),
-               {.connections = most_pending(), .time = hello_limit, .frames = {}}, *this) {}
+      remote_(loop, std::move(listener),
+              {.connections = most_pending(), .time = hello_limit, .frames = {}}, *this) {
+  if (local_listener.valid()) {
+    PendingConnections::Owner& self = *this;
+    local_.emplace(loop, std::move(local_listener),
+                   PendingConnections::Limits{
+                       .connections = most_pending(), .time = hello_limit, .frames = {}},
+                   self);
+  }
+}
+
+void RankAdmission::start() {
+  remote_.start();
+  if (local_) local_->start();
+}
+
+void RankAdmission::close_listeners() {
+  if (local_) local_->close_listener();
+  remote_.close_listener();
+}
+
+void RankAdmission::close_all() {
+  if (local_) local_->close_all();
+  remote_.close_all();
+}
+
+void RankAdmission::on_no_room(int /*error*/) {
+  remote_.pause_accepting();
+  if (local_) local_->pause_accepting();
+}
 
 std::string RankAdmission::describe(const FrameConnection& connection) const {
-  return connection.ends().peer.to_text();
+  return connection.is_local() ? peer_text(connection.fd()) : connection.ends().peer.to_text();
+}
+
+void RankAdmission::add_local(FileDescriptor socket) {
+  if (peer_user(socket.get()) == geteuid()) return local_->add({std::move(socket)});
+  local_->rejections().report([&] { return peer_text(socket.get()); }, "belongs to another user");
 }
 
 // Most foreign peers have sent wrong bytes by the time their connections are accepted. Such
 // connections are reset before any object is created for them.
 void RankAdmission::on_accepted(FileDescriptor socket, const SocketAddress& from) {
+  if (from.get()->sa_family == AF_UNIX) return add_local(std::move(socket));
   const Address peer = from_socket_address(from.get());
   std::array<std::byte, kFrameHeaderSize + kSmallPayload>
       buffer;  // not initialised, because recv() fills it
@@ -71,10 +107,10 @@ void RankAdmission::on_accepted(FileDescriptor socket, const SocketAddress& from
   const int on = 1;
   setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
   const Address own = local_address(socket.get());
-  pending_.add({std::move(socket),
-                {own, peer},
-                std::make_shared<crypto::TlsSession>(crypto::TlsRole::server, key_.bytes),
-                {heard.begin(), heard.end()}});
+  remote_.add({std::move(socket),
+               {own, peer},
+               std::make_shared<crypto::TlsSession>(crypto::TlsRole::server, key_.session_key()),
+               {heard.begin(), heard.end()}});
 }
 
 // Makes the socket reset its connection on close, so that no state remains in the kernel. Logs the
@@ -82,12 +118,12 @@ void RankAdmission::on_accepted(FileDescriptor socket, const SocketAddress& from
 void RankAdmission::cut_off(const FileDescriptor& socket, const Address& peer, const char* why) {
   const linger at_once{1, 0};
   setsockopt(socket.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
-  pending_.rejections().report([&] { return peer.to_text(); }, why);
+  remote_.rejections().report([&] { return peer.to_text(); }, why);
 }
 
 void RankAdmission::on_pending_frame(Pending& pending, Frame& frame) {
   const auto hello = frame.type == FrameType::hello ? parse<Hello>(frame.payload) : std::nullopt;
-  if (!hello) return pending_.reject(pending, kUnreadableHello);
+  if (!hello) return pending.list.reject(pending, kUnreadableHello);
   if (hello->version != kProtocolVersion) {
     return turn_away(pending, Refusal::other_version,
                      text("speaks protocol version ", hello->version,
@@ -95,35 +131,42 @@ void RankAdmission::on_pending_frame(Pending& pending, Frame& frame) {
   }
   if (const std::string why = wrong_user(*pending.connection); !why.empty())
     return turn_away(pending, Refusal::other_user, text("was refused: ", why));
+  if (pending.connection->is_local() &&
+      !equal_in_constant_time(hello->secret_digest, key_.digest())) {
+    return turn_away(pending, Refusal::other_secret, "has a different secret");
+  }
   owner_.on_hello(pending, *hello);
 }
 
 void RankAdmission::turn_away(Pending& pending, Refusal::Reason reason, const std::string& why) {
-  pending_.rejections().report([&] { return describe(*pending.connection); }, why);
-  const auto connection = pending_.take(pending);
+  pending.list.rejections().report([&] { return describe(*pending.connection); }, why);
+  const auto connection = take(pending);
   connection->send(FrameType::refusal, serialize(Refusal{reason}));
   connection->finish();
 }
 
 void RankAdmission::refuse(Pending& pending, const Failure& failure, bool is_logged) {
   if (is_logged) {
-    pending_.rejections().report([&] { return describe(*pending.connection); },
-                                 text("was refused: ", failure.text));
+    pending.list.rejections().report([&] { return describe(*pending.connection); },
+                                     text("was refused: ", failure.text));
   }
-  const auto connection = pending_.take(pending);
+  const auto connection = take(pending);
   connection->send(FrameType::failure, serialize(failure));
   connection->finish();
 }
 
 bool RankAdmission::is_taken_at_its_word(const FrameConnection& connection) const {
-  return !key_.is_secret && !peer_is_local(connection.fd());
+  return !key_.is_secret() && !connection.is_local() && !peer_is_local(connection.fd());
 }
 
 // Returns why the peer's user may not join, or an empty text. Any process can find the port of
 // HCCL_COMM_ID, so the user of each peer on this machine is checked even if there is a key, unless
 // the kernel or a sandbox does not report users.
 std::string RankAdmission::wrong_user(const FrameConnection& connection) const {
-  if (id_.kind != UniqueId::Kind::fixed_address || !peer_is_local(connection.fd())) return {};
+  if (connection.is_local() || id_.kind != UniqueId::Kind::fixed_address ||
+      !peer_is_local(connection.fd())) {
+    return {};
+  }
   const SocketOwner owner = tcp_peer_owner(connection.fd());
   if (owner.knowledge == SocketOwner::Knowledge::unknown) return {};
   if (owner.knowledge == SocketOwner::Knowledge::none)

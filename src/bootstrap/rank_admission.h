@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Admits connections to the root server: checks the first bytes of each connection, authenticates
-// the peer, and passes the connection to the owner after a valid hello.
+// Admits connections to the root server: authenticates the peer, with a TLS handshake or by the
+// user that the kernel reports, and passes the connection to the owner after a valid hello.
 #pragma once
 
 #include "bootstrap/frame_connection.h"
@@ -9,6 +9,7 @@
 #include "bootstrap/shared_secret.h"
 #include "bootstrap/unique_id.h"
 
+#include <optional>
 #include <string>
 
 namespace hccl::bootstrap {
@@ -28,17 +29,18 @@ class RankAdmission final : private PendingConnections::Owner {
     virtual void on_hello(Pending& pending, const Hello& hello) = 0;
   };
 
+  // `listener`: a TCP socket. `local_listener`: see listen_for_local_ranks(); may be invalid.
   // `hello_limit`: the time within which a connection must send a valid hello. Throws
-  // Error(hcclSystemError) if the listener cannot be watched.
+  // Error(hcclSystemError) if a listener cannot be watched.
   RankAdmission(EventLoop& loop, const UniqueId& id, JoinKey key, FileDescriptor listener,
-                std::chrono::milliseconds hello_limit, Owner& owner);
+                FileDescriptor local_listener, std::chrono::milliseconds hello_limit, Owner& owner);
 
-  void start() { pending_.start(); }
-  void close_listener() { pending_.close_listener(); }
-  void close_all() { pending_.close_all(); }
+  void start();
+  void close_listeners();
+  void close_all();
 
-  [[nodiscard]] std::shared_ptr<FrameConnection> take(Pending& pending) {
-    return pending_.take(pending);
+  [[nodiscard]] static std::shared_ptr<FrameConnection> take(Pending& pending) {
+    return pending.list.take(pending);
   }
   // Sends the rank the reason why it may not join, and closes the connection. `is_logged`: whether
   // to log this as a rejection.
@@ -50,17 +52,19 @@ class RankAdmission final : private PendingConnections::Owner {
  private:
   void on_accepted(FileDescriptor socket, const SocketAddress& from) override;
   void on_pending_frame(Pending& pending, Frame& frame) override;
-  void on_no_room(int) override { pending_.pause_accepting(); }
+  void on_no_room(int error) override;
   [[nodiscard]] std::string describe(const FrameConnection& connection) const override;
 
+  void add_local(FileDescriptor socket);
   void cut_off(const FileDescriptor& socket, const Address& peer, const char* why);
   void turn_away(Pending& pending, Refusal::Reason reason, const std::string& why);
   [[nodiscard]] std::string wrong_user(const FrameConnection& connection) const;
 
   const UniqueId& id_;
-  const JoinKey key_;
+  JoinKey key_;
   Owner& owner_;
-  PendingConnections pending_;
+  PendingConnections remote_;
+  std::optional<PendingConnections> local_;  // a list of its own, which no flood over TCP displaces
 };
 
 }  // namespace hccl::bootstrap

@@ -20,6 +20,7 @@ namespace {
 
 constexpr std::chrono::seconds kVerdictPatience{1};
 constexpr std::chrono::milliseconds kFlushPatience{100};
+constexpr const char* kNoAnswer = "the connection was accepted but not answered";
 
 }  // namespace
 
@@ -34,8 +35,10 @@ RendezvousClient::RendezvousClient(UniqueId id, JoinKey key, Hello hello, Deadli
 }
 
 void RendezvousClient::join(const std::function<std::string()>& before_attempt) {
-  search_.run(before_attempt,
-              [this](FileDescriptor socket) { return join_over(std::move(socket)); });
+  search_.run(before_attempt, [this](FileDescriptor socket, ServerSearch::Route route) {
+    return route == ServerSearch::Route::tcp ? join_over(std::move(socket))
+                                             : join_locally(std::move(socket));
+  });
 }
 
 void RendezvousClient::note_missing(const Frame& frame) {
@@ -45,43 +48,66 @@ void RendezvousClient::note_missing(const Frame& frame) {
   log(LogLevel::warning, "bootstrap", report->text);
 }
 
+bool RendezvousClient::join_locally(FileDescriptor socket) {
+  const auto connection =
+      std::make_shared<FrameConnection>(loop_, FrameConnection::Detached{std::move(socket)},
+                                        FrameConnection::Limits{.payload = kLargePayload});
+  server_.is_known = true;
+  hello_.secret_digest = key_.digest();
+  search_.set_trouble(kNoAnswer);
+  const auto answer = ask_to_join(*connection);
+  if (!answer) return false;
+  read_welcome(*answer);
+  connection_ = connection;
+  return true;
+}
+
 bool RendezvousClient::join_over(FileDescriptor socket) {
   using Knowledge = SocketOwner::Knowledge;
   const FrameConnection::Ends ends{local_address(socket.get()), remote_address(socket.get())};
   // If the kernel knows already that the server belongs to another user, that user gets no message
   // with which to test guesses of the secret.
   Knowledge knowledge = server_.check_user(socket.get());
-  auto tls = std::make_shared<crypto::TlsSession>(crypto::TlsRole::client, key_.bytes);
+  auto tls = std::make_shared<crypto::TlsSession>(crypto::TlsRole::client, key_.session_key());
   const auto connection = std::make_shared<FrameConnection>(
       loop_, FrameConnection::Detached{std::move(socket), ends, std::move(tls)},
       FrameConnection::Limits{.payload = kLargePayload});
-  search_.set_trouble("the connection was accepted but not answered");
-  std::optional<Frame> frame;
-  const auto receive = [&] {
-    if (!frame) frame = connection->receive();
-    return frame.has_value();
+  search_.set_trouble(kNoAnswer);
+  const auto is_established = [&] {
+    if (connection->receive()) server_.throw_protocol_error();  // an answer before the hello
+    return connection->is_established();
   };
-  const auto is_established = [&] { return receive() || connection->is_established(); };
   if (!await(*connection, is_established)) return false;
   if (knowledge != Knowledge::known) knowledge = server_.check_user(connection->fd());
-  server_.is_known = key_.is_secret || knowledge == Knowledge::known;
+  server_.is_known = key_.is_secret() || knowledge == Knowledge::known;
   hello_.here = ends.own;
   hello_.there = ends.peer;
-  connection->send(FrameType::hello, serialize(hello_));
-  if (!await(*connection, receive)) return false;
+  hello_.secret_digest = {};
+  const auto answer = ask_to_join(*connection);
+  if (!answer) return false;
   if (knowledge == Knowledge::none && !server_.is_known) {
     search_.set_trouble("the server closed the connection before the kernel could report its user");
     return false;
   }
-  read_welcome(*frame);
+  read_welcome(*answer);
   connection_ = connection;
   return true;
+}
+
+std::optional<Frame> RendezvousClient::ask_to_join(FrameConnection& connection) {
+  std::optional<Frame> answer;
+  connection.send(FrameType::hello, serialize(hello_));
+  const auto has_answer = [&] {
+    if (!answer) answer = connection.receive();
+    return answer.has_value();
+  };
+  return await(connection, has_answer) ? std::move(answer) : std::nullopt;
 }
 
 bool RendezvousClient::await(FrameConnection& connection, const std::function<bool()>& is_done) {
   while (!is_done()) {
     if (connection.broke_rules()) {
-      static_cast<void>(server_.check_user(connection.fd()));
+      if (!connection.is_local()) static_cast<void>(server_.check_user(connection.fd()));
       server_.throw_unknown_peer(connection);
     }
     if (connection.ended()) {
@@ -122,7 +148,7 @@ Table RendezvousClient::wait_for_table() {
                 text("the server at ", server_.where(), " sent a malformed table of ",
                      "ranks; install the same version of hccl on all ranks"));
   }
-  table->is_private = key_.is_secret;
+  table->is_private = key_.is_secret();
   return *std::move(table);
 }
 

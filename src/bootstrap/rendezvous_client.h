@@ -32,8 +32,8 @@ class RendezvousClient {
 
   // Connects to the server and joins: see ServerSearch::run(), which calls before_attempt().
   void join(const std::function<std::string()>& before_attempt);
-  // Joins over an existing connection. Returns false if the connection ends before the server has
-  // answered or, if the key is public, before the kernel could report the server's user. Throws
+  // Joins over an existing TCP connection. Returns false if the connection ends before the server
+  // has answered or, if the key is public, before the kernel could report the server's user. Throws
   // Error if the server refuses this rank.
   [[nodiscard]] bool join_over(FileDescriptor socket);
   // Blocks until all ranks have joined.
@@ -57,6 +57,10 @@ class RendezvousClient {
   [[nodiscard]] EventLoop& loop() { return loop_; }
 
  private:
+  // Does the same over connect_to_local_server()'s socket.
+  [[nodiscard]] bool join_locally(FileDescriptor socket);
+  // Sends the hello. Returns the server's answer, or nothing if the connection ends first.
+  [[nodiscard]] std::optional<Frame> ask_to_join(FrameConnection& connection);
   // Waits until is_done() returns true. Returns false if the connection ends first.
   [[nodiscard]] bool await(FrameConnection& connection, const std::function<bool()>& is_done);
   void read_welcome(const Frame& frame);

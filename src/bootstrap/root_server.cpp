@@ -3,10 +3,10 @@
 #include "bootstrap/root_server.h"
 
 #include "base/config.h"
-#include "base/interfaces.h"
 #include "base/log.h"
 #include "base/peer_process.h"
 #include "base/text.h"
+#include "bootstrap/root_socket.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -30,7 +30,8 @@ RootServer::RootServer(UniqueId id, FileDescriptor listener, JoinKey key,
       id_(std::move(id)),
       self_(ProcessIdentity::mine()),
       ranks_(*this),
-      admission_(loop_, id_, std::move(key), std::move(listener), hello_limit, *this),
+      admission_(loop_, id_, std::move(key), std::move(listener), listen_for_local_ranks(id_),
+                 hello_limit, *this),
       faults_(loop_, ranks_, rendezvous_),
       stalls_(loop_, ranks_, rendezvous_, faults_),
       missing_reports_(config()->hang_report),
@@ -78,8 +79,7 @@ void RootServer::wait_until_all_know(std::chrono::milliseconds patience) {
 }
 
 void RootServer::on_hello(RankAdmission::Pending& pending, const Hello& hello) {
-  const std::string address = pending.connection->ends().peer.to_text();
-  const auto failure = rendezvous_.admit(hello, address);
+  const auto failure = rendezvous_.admit(hello, pending.connection->peer_text());
   if (!failure) return admit(pending, hello);
   const bool concerns_all = rendezvous_.phase() == Rendezvous::Phase::failed && !ended_;
   admission_.refuse(pending, *failure, !rendezvous_.is_over());
@@ -102,9 +102,9 @@ void RootServer::admit(RankAdmission::Pending& pending, const Hello& hello) {
 }
 
 void RootServer::join(RankAdmission::Pending& pending, const Hello& hello) {
-  const auto connection = admission_.take(pending);
+  const auto connection = RankAdmission::take(pending);
   const FrameConnection::Ends& ends = connection->ends();
-  if (hello.here != ends.peer || hello.there != ends.own) {
+  if (!connection->is_local() && (hello.here != ends.peer || hello.there != ends.own)) {
     log(LogLevel::info, "bootstrap", "rank ", hello.rank, " connected from ", hello.here.to_text(),
         " to ", hello.there.to_text(), " and arrived as ", ends.peer.to_text(), " at ",
         ends.own.to_text(), ": a device on the path translates addresses or relays connections");
@@ -200,8 +200,8 @@ void RootServer::on_rank_connection_ended(int rank, FrameConnection& connection)
     }
     advance();
   }
-  const std::string why = text(forged ? kForgedFrame : connection.why(), ", ",
-                               connection_text(connection.ends().own, connection.ends().peer));
+  const std::string why =
+      text(forged ? kForgedFrame : connection.why(), ", ", connection.description());
   ranks_.finish(rank);
   if (!relays()) return;
   if (ranks_.empty()) return close();
@@ -248,7 +248,7 @@ void RootServer::end() {
 // Stops admitting ranks. Closes the server unless it must still relay messages between ranks.
 void RootServer::retire_now() {
   if (!relays() || ranks_.empty()) return close();
-  admission_.close_listener();
+  admission_.close_listeners();
 }
 
 // Schedules the next report of missing ranks. The report does not end the rendezvous. `waited`: the

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The root server of one unique id: admits ranks over TCP and runs their rendezvous.
+// The root server of one unique id: admits ranks and runs their rendezvous.
 #pragma once
 
 #include "bootstrap/control_thread.h"

@@ -52,6 +52,10 @@ void ServerIdentity::throw_unknown_peer(const FrameConnection& connection) const
                 text("the unique id belongs to a different server than the one that now listens ",
                      "at ", where(), "; pass an id created in this run"));
   }
+  throw_other_secret();
+}
+
+void ServerIdentity::throw_other_secret() const {
   throw Error(hcclInvalidArgument,
               text("the server of HCCL_COMM_ID at ", where(), " has a different HCCL_SECRET than ",
                    "rank ", joining_rank, "; set the same HCCL_SECRET on every rank"));
@@ -70,6 +74,7 @@ void ServerIdentity::throw_refusal(const Frame& frame) const {
                 text("the server at ", where(), " does not speak protocol version ",
                      kProtocolVersion, "; install the same version of hccl on all ranks"));
   }
+  if (refusal->reason == Refusal::other_secret) throw_other_secret();
   throw Error(hcclInvalidArgument,
               text("rank ", joining_rank, " runs as user ", geteuid(), ", but the server at ",
                    where(), " belongs to another user; run all ranks as one user"));

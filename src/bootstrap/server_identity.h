@@ -31,6 +31,8 @@ struct ServerIdentity {
   // tcp_peer_owner() returns: `none` or `unknown`.
   [[nodiscard]] SocketOwner::Knowledge check_user(int socket) const;
 
+  // Throws Error(hcclInvalidArgument): the server has a different secret than this rank.
+  [[noreturn]] void throw_other_secret() const;
   // Throws Error(hcclSocketError) for a peer that lacks the secret or is not an hccl server.
   [[noreturn]] void throw_unknown_peer(const FrameConnection& connection) const;
   // Throws Error(hcclSocketError) for a server that violates the protocol.

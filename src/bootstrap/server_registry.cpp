@@ -129,7 +129,7 @@ std::string ServerRegistry::create_if_absent(const UniqueId& id) {
 }
 
 void ServerRegistry::add(const UniqueId& id, FileDescriptor listener) {
-  const auto server = std::make_shared<RootServer>(id, std::move(listener), join_key(id));
+  const auto server = std::make_shared<RootServer>(id, std::move(listener), JoinKey(id));
   server->start();
   servers_[id.key()] = server;
 }

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "bootstrap/root_socket.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -50,11 +51,11 @@ FileDescriptor tcp_socket(bool v6) {
 ServerSearch::ServerSearch(EventLoop& loop, ServerIdentity& server, Deadline deadline)
     : loop_(loop), server_(server), deadline_(deadline), reports_(config()->hang_report) {}
 
-void ServerSearch::run(const std::function<std::string()>& before_attempt,
-                       const std::function<bool(FileDescriptor)>& join) {
+void ServerSearch::run(const std::function<std::string()>& before_attempt, const Join& join) {
   std::chrono::milliseconds pause = kFirstPause;
   while (true) {
     own_trouble_ = before_attempt();
+    if (try_locally(join)) return;
     bool all_refused = true;
     for (const Address& address : server_.id.addresses) {
       const Attempt outcome = try_address(address, join);
@@ -72,8 +73,14 @@ void ServerSearch::run(const std::function<std::string()>& before_attempt,
   }
 }
 
-ServerSearch::Attempt ServerSearch::try_address(const Address& address,
-                                                const std::function<bool(FileDescriptor)>& join) {
+bool ServerSearch::try_locally(const Join& join) {
+  FileDescriptor socket = connect_to_local_server(server_.id);
+  if (!socket.valid()) return false;
+  server_.address = server_.id.addresses.front();
+  return join(std::move(socket), Route::unix_socket);
+}
+
+ServerSearch::Attempt ServerSearch::try_address(const Address& address, const Join& join) {
   FileDescriptor socket = tcp_socket(address.v6);
   const SocketAddress where = to_socket_address(address);
   int error = connect(socket.get(), where.get(), where.length) == 0 ? 0 : errno;
@@ -86,7 +93,7 @@ ServerSearch::Attempt ServerSearch::try_address(const Address& address,
     return error == ECONNREFUSED ? Attempt::refused : Attempt::unreachable;
   }
   server_.address = address;
-  return join(std::move(socket)) ? Attempt::joined : Attempt::dropped;
+  return join(std::move(socket), Route::tcp) ? Attempt::joined : Attempt::dropped;
 }
 
 // Waits until the connection attempt has finished, but for at most kConnectLimit. Returns 0 if the

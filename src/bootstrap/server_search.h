@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank's search for its root server: connects to the addresses of the unique id until a server
+// A rank's search for its root server: connects to the sockets of the unique id until a server
 // admits the rank. Until then, logs reports at the times set by MissingReports.
 #pragma once
 
@@ -10,6 +10,7 @@
 #include "bootstrap/missing_reports.h"
 #include "bootstrap/server_identity.h"
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -19,16 +20,19 @@ namespace hccl::bootstrap {
 
 class ServerSearch {
  public:
+  enum class Route : std::uint8_t { unix_socket, tcp };
+  // Joins over the connection. Returns false if that fails, and the search is to continue.
+  using Join = std::function<bool(FileDescriptor, Route)>;
+
   // `loop` and `server` must outlive the search.
   ServerSearch(EventLoop& loop, ServerIdentity& server, Deadline deadline);
 
-  // Connects to the addresses in turn until join() returns true for a connection. Calls
-  // before_attempt() before each round. Blocks at most until the deadline, and then throws
-  // Error(hcclInternalError), which contains the last text that before_attempt() has returned.
-  // Throws Error(hcclSystemError) if no socket can be created, or if the server of an id with a
-  // secret has ended.
-  void run(const std::function<std::string()>& before_attempt,
-           const std::function<bool(FileDescriptor)>& join);
+  // Connects to the server's unix socket, if there is one in this network namespace, and to the
+  // addresses in turn until join() returns true for a connection. Calls before_attempt() before
+  // each round. Blocks at most until the deadline, and then throws Error(hcclInternalError), which
+  // contains the last text that before_attempt() has returned. Throws Error(hcclSystemError) if no
+  // socket can be created, or if the server of an id with a secret has ended.
+  void run(const std::function<std::string()>& before_attempt, const Join& join);
   // Throws Error(hcclInternalError) after the deadline. When a report is due, logs that no server
   // has been found. Call it repeatedly while waiting for a server's answer.
   void check();
@@ -41,8 +45,8 @@ class ServerSearch {
  private:
   enum class Attempt { joined, refused, unreachable, dropped };
 
-  [[nodiscard]] Attempt try_address(const Address& address,
-                                    const std::function<bool(FileDescriptor)>& join);
+  [[nodiscard]] bool try_locally(const Join& join);
+  [[nodiscard]] Attempt try_address(const Address& address, const Join& join);
   [[nodiscard]] int await_connection(const FileDescriptor& socket);
   void note_refusal();
   [[noreturn]] void give_up() const;

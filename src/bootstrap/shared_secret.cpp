@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/file_descriptor.h"
 #include "base/log.h"
+#include "base/sha256.h"
 #include "base/text.h"
 #include "crypto/keys.h"
 
@@ -16,6 +17,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <utility>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -160,11 +162,32 @@ Bytes join_secret(const UniqueId& id) {
   return {bytes.begin(), bytes.end()};
 }
 
-JoinKey join_key(const UniqueId& id) {
-  const Bytes secret = join_secret(id);
-  if (secret.empty()) return {Bytes(crypto::kKeySize), false};
-  if (id.kind == UniqueId::Kind::with_secret) return {crypto::derive_key(secret, "hccl-id"), true};
-  return {stretched(secret), true};
+JoinKey::JoinKey(const UniqueId& id)
+    : kind_(id.kind), secret_(join_secret(id)), is_secret_(!secret_.empty()) {}
+
+JoinKey::JoinKey(Bytes session_key, bool is_secret)
+    : is_secret_(is_secret), session_key_(std::move(session_key)) {}
+
+const Bytes& JoinKey::session_key() const {
+  if (!session_key_.empty()) return session_key_;
+  if (!is_secret_) {
+    session_key_.resize(crypto::kKeySize);
+  } else if (kind_ == UniqueId::Kind::with_secret) {
+    session_key_ = crypto::derive_key(secret_, "hccl-id");
+  } else {
+    session_key_ = stretched(secret_);
+  }
+  return session_key_;
+}
+
+Secret JoinKey::digest() const {
+  Sha256 hash;
+  hash.update(std::as_bytes(std::span("hccl-secret-digest")));
+  hash.update(secret_);
+  const Digest digest = hash.finish();
+  Secret result{};
+  std::copy_n(digest.begin(), result.size(), result.begin());
+  return result;
 }
 
 }  // namespace hccl::bootstrap

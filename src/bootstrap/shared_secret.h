@@ -17,14 +17,30 @@ namespace hccl::bootstrap {
 // too short.
 [[nodiscard]] Bytes join_secret(const UniqueId& id);
 
-struct JoinKey {
-  Bytes bytes;             // the pre-shared key of TLS sessions
-  bool is_secret = false;  // if false, anyone can compute the key, so it proves nothing
-};
+// The key that ranks derive from join_secret(). Thread safety: one thread at a time.
+class JoinKey {
+ public:
+  // Throws as join_secret() does.
+  explicit JoinKey(const UniqueId& id);
+  // Makes a key for sessions only. `is_secret`: whether the peer does not know the key by itself.
+  JoinKey(Bytes session_key, bool is_secret);
 
-// Returns the key that is derived from join_secret(). Stretches the secret of a fixed address,
-// which may be guessed; this blocks for about a tenth of a second, once per process. Throws as
-// join_secret() does.
-[[nodiscard]] JoinKey join_key(const UniqueId& id);
+  // Returns false if there is no secret: then anyone can compute the key, so it proves nothing.
+  [[nodiscard]] bool is_secret() const { return is_secret_; }
+  // Returns the pre-shared key of TLS sessions. The first call derives it. If the id has a fixed
+  // address, whose secret may be guessed, it stretches the secret: this blocks for about a tenth of
+  // a second, once per process. Throws Error(hcclSystemError) if OpenSSL's configuration forbids
+  // it.
+  [[nodiscard]] const Bytes& session_key() const;
+  // Returns a digest with which processes of one user compare their secrets. The digest is not
+  // stretched, so nobody else may see it.
+  [[nodiscard]] Secret digest() const;
+
+ private:
+  UniqueId::Kind kind_ = UniqueId::Kind::fixed_address;
+  Bytes secret_;
+  bool is_secret_;
+  mutable Bytes session_key_;
+};
 
 }  // namespace hccl::bootstrap

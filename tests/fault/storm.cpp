@@ -63,7 +63,7 @@ bool is_closed(const FileDescriptor& socket) {
 }  // namespace
 
 Storm::Storm(const hcclUniqueId& id, int ranks, unsigned long long seed)
-    : id_(bootstrap::decode(id)), key_(bootstrap::join_key(id_)), ranks_(ranks), random_(seed) {}
+    : id_(bootstrap::decode(id)), key_(bootstrap::JoinKey(id_)), ranks_(ranks), random_(seed) {}
 
 FileDescriptor Storm::connect_once() {
   FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -93,7 +93,7 @@ Bytes Storm::garbage() {
 // Returns a rank's first message of the handshake and, as in a replay, bytes that do not match the
 // server's answer.
 Bytes Storm::hello(int rank, int size) {
-  crypto::TlsSession session(crypto::TlsRole::client, key_.bytes);
+  crypto::TlsSession session(crypto::TlsRole::client, key_.session_key());
   Bytes bytes = session.take_output();
   const bootstrap::Hello claim{
       .rank = rank, .size = size, .process = bootstrap::ProcessIdentity::mine()};

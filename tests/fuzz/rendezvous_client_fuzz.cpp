@@ -51,7 +51,7 @@ class Server {
   // Returns an encrypted frame, or nothing if the rank has ended the handshake.
   Bytes frame(FrameType type, std::span<const std::byte> payload) {
     if (!tls_) {
-      tls_.emplace(socket_, crypto::TlsRole::server, fuzz::fixed_key().bytes);
+      tls_.emplace(socket_, crypto::TlsRole::server, fuzz::fixed_key().session_key());
       has_ended_ = !tls_->shake_hands();
     }
     return has_ended_ ? Bytes{} : tls_->encrypted(type, payload);

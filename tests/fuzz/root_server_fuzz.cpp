@@ -74,7 +74,7 @@ class Play {
     // Perform the handshake only if nothing was sent on it. After other bytes, the server would not
     // answer, but close the connection or wait for more bytes.
     if (hello && !std::exchange(peer.has_sent, true)) {
-      peer.tls.emplace(peer.socket.get(), crypto::TlsRole::client, fuzz::fixed_key().bytes);
+      peer.tls.emplace(peer.socket.get(), crypto::TlsRole::client, fuzz::fixed_key().session_key());
       if (!peer.tls->shake_hands()) peer.tls.reset();
     }
     peer.has_sent = true;
@@ -105,7 +105,8 @@ class Play {
 // Joins as a rank and returns the server's answer: a welcome, or a refusal with its reason.
 Frame answer_to_a_rank(const Address& server) {
   EventLoop loop;
-  auto tls = std::make_shared<crypto::TlsSession>(crypto::TlsRole::client, fuzz::fixed_key().bytes);
+  auto tls = std::make_shared<crypto::TlsSession>(crypto::TlsRole::client,
+                                                  fuzz::fixed_key().session_key());
   const auto connection = std::make_shared<FrameConnection>(
       loop, FrameConnection::Detached{connect_to(server), {}, std::move(tls)},
       FrameConnection::Limits{.payload = kLargePayload});

@@ -53,7 +53,7 @@ class FarEnd {
   // A rank's encrypted connection.
   FarEnd(FileDescriptor socket, const JoinKey& key)
       : FarEnd(std::move(socket),
-               std::make_shared<crypto::TlsSession>(crypto::TlsRole::client, key.bytes)) {}
+               std::make_shared<crypto::TlsSession>(crypto::TlsRole::client, key.session_key())) {}
 
   [[nodiscard]] FrameConnection* operator->() const { return connection_.get(); }
   // Reads frames until one of this type arrives, and returns that frame. Returns nothing if the

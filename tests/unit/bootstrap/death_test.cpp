@@ -55,7 +55,7 @@ class Death : public testing::TestWithParam<Child> {
       const UniqueId id = decode(shared_id(processes.board(), maker));
       const Hello hello = hello_of(rank, size);
       const FileDescriptor listener = listen_on_node(hello.node_socket);
-      RendezvousClient client(id, join_key(id), hello, Deadline::after(kPatience));
+      RendezvousClient client(id, JoinKey(id), hello, Deadline::after(kPatience));
       client.join([] { return std::string(); });
       report.stage = 1;
       if (stage == 2) static_cast<void>(client.wait_for_table());
@@ -70,7 +70,7 @@ class Death : public testing::TestWithParam<Child> {
     const UniqueId id = decode(shared_id(board, false));
     const Hello hello = hello_of(rank, size);
     const FileDescriptor listener = listen_on_node(hello.node_socket);
-    RendezvousClient client(id, join_key(id), hello, Deadline::after(kPatience));
+    RendezvousClient client(id, JoinKey(id), hello, Deadline::after(kPatience));
     client.join([] { return std::string(); });
     report.stage = 1;
     static_cast<void>(client.wait_for_table());

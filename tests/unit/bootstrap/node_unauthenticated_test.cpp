@@ -49,7 +49,7 @@ class UnauthenticatedOnNode : public ServerTest {
   }
   void start(Deadline::Duration limit = std::chrono::hours(1)) {
     const auto join = [this](const Hello& own) {
-      auto client = std::make_unique<RendezvousClient>(server(), join_key(server()), own,
+      auto client = std::make_unique<RendezvousClient>(server(), JoinKey(server()), own,
                                                        Deadline::after(kPatience));
       client->join([] { return std::string(); });
       return client;

@@ -88,8 +88,8 @@ void wait_for_control_thread() {
 TEST_F(Join, ServerWaitsForFailureReasonOfItsOwnRank) {
   const UniqueId id = decode(create_unique_id());
   const auto hello = [](int rank) { return hello_of(rank, 2); };
-  RendezvousClient own(id, join_key(id), hello(0), Deadline::after(kPatience));
-  RendezvousClient other(id, join_key(id), hello(1), Deadline::after(kPatience));
+  RendezvousClient own(id, JoinKey(id), hello(0), Deadline::after(kPatience));
+  RendezvousClient other(id, JoinKey(id), hello(1), Deadline::after(kPatience));
   own.join([] { return std::string(); });
   other.join([] { return std::string(); });
   static_cast<void>(other.wait_for_table());

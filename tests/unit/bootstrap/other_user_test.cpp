@@ -34,7 +34,7 @@ class OtherUser : public testing::TestWithParam<const char*> {
     if (!listener.valid()) _exit(1);
     UniqueId fixed = any_user;
     fixed.kind = UniqueId::Kind::fixed_address;
-    auto server = std::make_shared<RootServer>(any_user, std::move(listener), join_key(fixed));
+    auto server = std::make_shared<RootServer>(any_user, std::move(listener), JoinKey(fixed));
     server->start();
     report.stage = 1;
     return server;
@@ -98,7 +98,7 @@ TEST_P(OtherUser, RankOfOtherUserIsRefusedAndJobContinues) {
     UniqueId fixed = id;
     fixed.kind = UniqueId::Kind::fixed_address;
     const Hello hello = hello_of(1, 2);
-    RendezvousClient client(id, join_key(fixed), hello, Deadline::after(kPatience));
+    RendezvousClient client(id, JoinKey(fixed), hello, Deadline::after(kPatience));
     report_error(report, [&] { client.join([] { return std::string(); }); });
   });
   processes.expect_reported(2, hcclInvalidArgument,

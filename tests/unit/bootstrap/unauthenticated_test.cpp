@@ -28,9 +28,9 @@ class Unauthenticated : public ServerTest {
  protected:
   // Returns the first bytes that a rank sends.
   [[nodiscard]] Bytes client_hello() const {
-    return crypto::TlsSession(crypto::TlsRole::client, key().bytes).take_output();
+    return crypto::TlsSession(crypto::TlsRole::client, key().session_key()).take_output();
   }
-  [[nodiscard]] JoinKey key() const { return join_key(server()); }
+  [[nodiscard]] JoinKey key() const { return JoinKey(server()); }
 
   // Returns a copy that differs in one to four bytes. One in three copies is also cut short.
   static Bytes damaged(const Bytes& valid, int number, std::mt19937& random) {
@@ -86,7 +86,7 @@ TEST_F(Unauthenticated, SilentOrHalfOpenPeerDelaysNobody) {
 
 TEST_F(Unauthenticated, CrowdFromOneHostDisplacesNoRankOfAnother) {
   const FileDescriptor socket = connect_to_server(server());
-  TlsEnd rank(socket.get(), crypto::TlsRole::client, key().bytes);
+  TlsEnd rank(socket.get(), crypto::TlsRole::client, key().session_key());
   ASSERT_TRUE(rank.shake_hands());
   Address other_host = server().addresses.at(0);
   other_host.bytes[3] = 2;  // 127.0.0.2
@@ -152,7 +152,7 @@ TEST_F(Unauthenticated, CorruptHelloIsRefused) {
   std::vector<FileDescriptor> open;
   for (int i = 0; i < 400; ++i) {
     open.push_back(connect_to_server(server()));
-    TlsEnd rank(open.back().get(), crypto::TlsRole::client, key().bytes);
+    TlsEnd rank(open.back().get(), crypto::TlsRole::client, key().session_key());
     ASSERT_TRUE(rank.shake_hands());
     const Bytes valid = rank.encrypted(FrameType::hello, serialize(hello_of(1, 3)));
     send_all(open.back(), damaged(valid, i, random));
@@ -165,7 +165,7 @@ TEST_F(Unauthenticated, CorruptHelloIsRefused) {
 // key.
 TEST_F(Unauthenticated, ReplayedBytesAreRefused) {
   const FileDescriptor socket = connect_to_server(server());
-  TlsEnd rank(socket.get(), crypto::TlsRole::client, key().bytes);
+  TlsEnd rank(socket.get(), crypto::TlsRole::client, key().session_key());
   ASSERT_TRUE(rank.shake_hands());
   send_all(socket, rank.encrypted(FrameType::hello, serialize(hello_of(2, 3))));
   std::byte welcome{};
@@ -189,10 +189,10 @@ TEST_F(Unauthenticated, ReplayedBytesAreRefused) {
 TEST_F(Unauthenticated, ForgedOrUnexpectedFrameFailsRendezvous) {
   for (const bool forged : {false, true}) {
     const UniqueId run = decode(create_unique_id());
-    FarEnd channel(connect_to_server(run), join_key(run));
+    FarEnd channel(connect_to_server(run), JoinKey(run));
     channel->send(FrameType::hello, serialize(hello_of(2, 3)));
     ASSERT_TRUE(channel.read_until(FrameType::welcome));
-    FarEnd other(connect_to_server(run), join_key(run));
+    FarEnd other(connect_to_server(run), JoinKey(run));
     other->send(FrameType::hello, serialize(hello_of(1, 3)));
     ASSERT_TRUE(other.read_until(FrameType::welcome));
     if (forged) {
@@ -226,7 +226,7 @@ TEST_F(Unauthenticated, HelloOfClosedConnectionIsIgnored) {
   trusting->start();
   for (int i = 0; i < 3; ++i) {
     FileDescriptor socket = connect_to_server(open);
-    TlsEnd rank(socket.get(), crypto::TlsRole::client, public_key.bytes);
+    TlsEnd rank(socket.get(), crypto::TlsRole::client, public_key.session_key());
     ASSERT_TRUE(rank.shake_hands());
     // Blocks the control thread, so that the server reads the hello only after the rank has hung
     // up.
@@ -256,7 +256,7 @@ TEST_F(Unauthenticated, FloodingServerIsRefused) {
   const Hello hello = hello_of(1, 3);
   RendezvousClient client(server(), key(), hello, Deadline::after(std::chrono::seconds(20)));
   std::thread talker([&] {
-    TlsEnd server(far.get(), crypto::TlsRole::server, key().bytes);
+    TlsEnd server(far.get(), crypto::TlsRole::server, key().session_key());
     if (!server.shake_hands()) return;
     const Welcome welcome{ProcessIdentity::mine(), -1};
     send_all(far, server.encrypted(FrameType::welcome, serialize(welcome)));
@@ -283,7 +283,7 @@ TEST_F(Unauthenticated, ServerWithoutKeyIsQuoted) {
   RendezvousClient client(server(), public_key, hello_of(1, 3), Deadline::after(kPatience));
   const Failure lie{hcclSystemError, "all is well\n\x1b[2J\xc2\x9b" + std::string(1000, '#')};
   std::thread liar([&] {
-    TlsEnd server(far.get(), crypto::TlsRole::server, public_key.bytes);
+    TlsEnd server(far.get(), crypto::TlsRole::server, public_key.session_key());
     if (server.shake_hands()) send_all(far, server.encrypted(FrameType::failure, serialize(lie)));
   });
   const ScopeExit join_liar([&] { liar.join(); });

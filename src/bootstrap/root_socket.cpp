@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bootstrap/root_socket.h"
+
+#include "base/abstract_socket.h"
+#include "base/log.h"
+#include "base/peer_process.h"
+#include "base/secret.h"
+#include "base/sha256.h"
+#include "base/text.h"
+
+#include <cerrno>
+#include <span>
+#include <string>
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace hccl::bootstrap {
+
+// The name contains a digest of the addresses, so that a rank whose connection is relayed to
+// another address does not find the socket. Other users can read the names of sockets. The digest
+// reveals nothing about an id's secret, which has 128 random bits, and does not depend on
+// HCCL_SECRET, which may be guessed.
+std::string root_socket_name(const UniqueId& id) {
+  std::string addresses;
+  for (const Address& address : id.addresses) addresses += text(' ', address.to_text());
+  Sha256 hash;
+  hash.update(std::as_bytes(std::span(addresses)));
+  hash.update(id.secret);
+  const Digest digest = hash.finish();
+  return abstract_name("hccl-root-", std::span(digest).first<sizeof(Secret)>());
+}
+
+FileDescriptor listen_for_local_ranks(const UniqueId& id) {
+  FileDescriptor listener = try_listen_on_abstract(root_socket_name(id));
+  if (!listener.valid()) {
+    const int why = errno;
+    log(LogLevel::info, "bootstrap", "cannot listen on a unix socket (", system_error_text(why),
+        "): ranks on this host join over TCP");
+  }
+  return listener;
+}
+
+FileDescriptor connect_to_local_server(const UniqueId& id) {
+  FileDescriptor result(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!result.valid() || connect_to_abstract(result, root_socket_name(id)) != 0) return {};
+  if (peer_user(result.get()) == geteuid()) return result;
+  log(LogLevel::info, "bootstrap", "the unix socket of the server at ",
+      id.addresses.front().to_text(), " belongs to another user: this rank joins over TCP");
+  return {};
+}
+
+}  // namespace hccl::bootstrap

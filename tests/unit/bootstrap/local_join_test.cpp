@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks join over the server's unix socket if they are on its host, and over TCP otherwise.
+#include "base/abstract_socket.h"
+#include "bootstrap/rendezvous_client.h"
+#include "bootstrap/root_server.h"
+#include "bootstrap/root_socket.h"
+#include "bootstrap/server_registry.h"
+#include "connections.h"
+#include "processes.h"
+
+#include <future>
+
+namespace hccl::bootstrap::test {
+namespace {
+
+// Joins as one of two ranks. Returns whether the rank joined over an unencrypted unix socket.
+bool joins_over_unix_socket(const UniqueId& id, int rank) {
+  RendezvousClient client(id, JoinKey(id), hello_of(rank, 2), Deadline::after(kPatience));
+  client.join([] { return std::string(); });
+  static_cast<void>(client.wait_for_table());
+  static_cast<void>(client.finish({}));
+  return client.release().connection.tls == nullptr;
+}
+
+FileDescriptor connect_to_name(const std::string& name) {
+  FileDescriptor result(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  EXPECT_EQ(connect_to_abstract(result, name), 0);
+  return result;
+}
+
+TEST(LocalJoin, UsesUnixSocketOfTheSameAddress) {
+  const UniqueId id = decode(create_unique_id());
+  auto other = std::async(std::launch::async, [&] { return joins_over_unix_socket(id, 1); });
+  EXPECT_TRUE(joins_over_unix_socket(id, 0));
+  EXPECT_TRUE(other.get());
+}
+
+// A process that knows the address, and not the id's secret, does not find the socket. If it reads
+// the name from the kernel's list, the server still asks for the digest of the secret.
+TEST(LocalJoin, NeedsTheSecret) {
+  const UniqueId id = decode(create_unique_id());
+  UniqueId guessed = id;
+  guessed.secret = random_secret();
+  EXPECT_FALSE(connect_to_local_server(guessed).valid());
+  FarEnd intruder(connect_to_name(root_socket_name(id)));
+  Hello hello = hello_of(1, 2);
+  hello.secret_digest = JoinKey(guessed).digest();
+  intruder->send(FrameType::hello, serialize(hello));
+  const auto frame = intruder.read_until(FrameType::refusal);
+  ASSERT_TRUE(frame);
+  EXPECT_EQ(parse<Refusal>(frame->payload), (Refusal{Refusal::other_secret}));
+  auto other = std::async(std::launch::async, [&] { return joins_over_unix_socket(id, 1); });
+  EXPECT_TRUE(joins_over_unix_socket(id, 0));
+  EXPECT_TRUE(other.get());
+}
+
+// A child that was forked while the server listened must not accept connections in its place.
+TEST(LocalJoin, NoProcessKeepsTheSocketListening) {
+  const UniqueId id{.secret = random_secret(), .addresses = {Address{.port = 1}}};
+  FileDescriptor listener = listen_for_local_ranks(id);
+  const FileDescriptor copy(dup(listener.get()));
+  class Nobody final : public PendingConnections::Owner {
+    void on_accepted(FileDescriptor, const SocketAddress&) override {}
+    void on_pending_frame(PendingConnections::Pending&, Frame&) override {}
+    void on_no_room(int) override {}
+    std::string describe(const FrameConnection&) const override { return {}; }
+  } nobody;
+  EventLoop loop;
+  loop.open();
+  PendingConnections pending(loop, std::move(listener), {}, nobody);
+  EXPECT_TRUE(connect_to_local_server(id).valid());
+  pending.close_listener();
+  const FileDescriptor late(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  EXPECT_EQ(connect_to_abstract(late, root_socket_name(id)), ECONNREFUSED);
+}
+
+// Tests with processes of several users, and with HCCL_COMM_ID, whose socket has a known name.
+class LocalJoinWithCommId : public testing::Test {
+ protected:
+  [[nodiscard]] std::map<std::string, std::string> environment(const char* secret = "") const {
+    return {{"HCCL_COMM_ID", text("127.0.0.1:", port_)}, {"HCCL_SECRET", secret}};
+  }
+  [[nodiscard]] UniqueId id() const {
+    UniqueId fixed;
+    fixed.kind = UniqueId::Kind::fixed_address;
+    fixed.addresses = {Address{.bytes = {127, 0, 0, 1}, .port = static_cast<uint16_t>(port_)}};
+    return fixed;
+  }
+  // Starts a rank, which reports how its join has ended.
+  void join(int rank, const std::map<std::string, std::string>& variables) {
+    processes_.start(rank, variables, [rank](Report& report) {
+      const Ending ending = try_join(resolve_unique_id(hcclUniqueId{}), 2, rank);
+      write_report(report, ending.code, ending.text);
+    });
+  }
+  void expect_joined() {
+    for (const int rank : {0, 1}) processes_.expect_reported(rank, hcclSuccess, "");
+  }
+
+  Processes processes_;
+
+ private:
+  const int port_ = free_port();
+};
+
+TEST_F(LocalJoinWithCommId, DifferentSecretIsNamed) {
+  join(0, environment("one secret of at least 16 bytes"));
+  join(1, environment("another secret of at least 16 bytes"));
+  processes_.expect_reported(1, hcclInvalidArgument, "has a different HCCL_SECRET than rank 1");
+  join(1, environment("one secret of at least 16 bytes"));
+  expect_joined();
+}
+
+TEST_F(LocalJoinWithCommId, NameTakenByOtherUserDelaysNobody) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root";
+  processes_.start(2, {}, [this](Report& report) {
+    become_another_user();
+    const FileDescriptor squatter = listen_for_local_ranks(id());
+    report.stage = squatter.valid() ? 1 : 2;
+    pause();
+  });
+  ASSERT_TRUE(wait_until([&] { return processes_.report(2).stage != 0; }));
+  ASSERT_EQ(processes_.report(2).stage, 1);
+  join(0, environment());
+  join(1, environment());
+  expect_joined();
+}
+
+TEST_F(LocalJoinWithCommId, OtherUserIsRefused) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root";
+  join(0, environment());
+  processes_.start(2, environment(), [this](Report& report) {
+    become_another_user();
+    FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const auto is_connected = [&] {
+      return connect_to_abstract(socket, root_socket_name(id())) == 0;
+    };
+    if (!wait_until(is_connected)) return write_report(report, 1, "cannot connect");
+    FarEnd intruder(std::move(socket));
+    Hello hello = hello_of(1, 2);
+    hello.secret_digest = JoinKey(id()).digest();
+    intruder->send(FrameType::hello, serialize(hello));
+    const bool has_answer = intruder.read_until(FrameType::welcome).has_value();
+    write_report(report, has_answer ? 2 : 0, has_answer ? "was welcomed" : "");
+  });
+  processes_.expect_reported(2, 0, "");
+  join(1, environment());
+  expect_joined();
+}
+
+}  // namespace
+}  // namespace hccl::bootstrap::test
