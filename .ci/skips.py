@@ -49,6 +49,8 @@ NEEDS = {
     r"network namespaces": lambda: subprocess.run(["tests/support/hosts.sh", "allowed"], check=False,
                                                   capture_output=True).returncode == 0,
     r"root": lambda: os.geteuid() == 0,
+    r"nftables": lambda: subprocess.run(["tests/support/hosts.sh", "can-intercept"], check=False,
+                                        capture_output=True).returncode == 0,
     r"process_vm_readv": reads_processes,
     r"mbind and move_pages": lambda: False,  # refused by the filters of some containers
     r"huge pages on request only": lambda: not uses_huge_pages_everywhere(),

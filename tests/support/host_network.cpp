@@ -29,14 +29,19 @@ std::string script_output(const std::string& words, int& status) {
   return text;
 }
 
-}  // namespace
-
-std::string HostNetwork::why_not() {
+// Returns what the command prints if it fails.
+std::string complaint(const std::string& command) {
   int status = 0;
-  const std::string text = script_output("allowed", status);
+  const std::string text = script_output(command, status);
   if (status == 0) return "";
   return text.empty() ? "hosts.sh fails" : text;
 }
+
+}  // namespace
+
+std::string HostNetwork::why_not() { return complaint("allowed"); }
+
+std::string HostNetwork::why_not_intercept() { return complaint("can-intercept"); }
 
 HostNetwork::HostNetwork(int hosts) {
   static std::atomic<int> made{0};
@@ -59,6 +64,10 @@ void HostNetwork::enter(int host) const {
   const bool entered = descriptor >= 0 && setns(descriptor, CLONE_NEWNET) == 0;
   if (descriptor >= 0) close(descriptor);
   require(entered, join("cannot enter ", name(host)));
+}
+
+void HostNetwork::intercept(int host, int port, unsigned user) const {
+  run("intercept", join(host, ' ', port, ' ', user));
 }
 
 void HostNetwork::run(const std::string& action, const std::string& argument) const {

@@ -13,6 +13,9 @@ class HostNetwork {
   // Returns why this machine cannot emulate hosts, or an empty string if it can.
   [[nodiscard]] static std::string why_not();
 
+  // Returns why this machine cannot intercept connections, or an empty string if it can.
+  [[nodiscard]] static std::string why_not_intercept();
+
   explicit HostNetwork(int hosts);
   // Kills the processes that run on the hosts.
   ~HostNetwork();
@@ -26,6 +29,9 @@ class HostNetwork {
   void enter(int host) const;
   // Disconnects the host from the network.
   void cut(int host) const { run("cut", std::to_string(host)); }
+  // Redirects the TCP connections that the host opens, except those of `user`, to its own port
+  // `port`.
+  void intercept(int host, int port, unsigned user) const;
   // Limits the send rate of each host to `rate`, such as "1gbit".
   void limit(const std::string& rate) const { run("limit", rate); }
 

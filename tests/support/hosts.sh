@@ -8,6 +8,9 @@
 #   hosts.sh cut TAG N         disconnects host N
 #   hosts.sh mend TAG N        reconnects host N
 #   hosts.sh limit TAG RATE    limits each host's send rate to RATE, such as 1gbit, with a token bucket
+#   hosts.sh intercept TAG N PORT USER
+#                              redirects the TCP connections that host N opens, except those of USER, to its own port PORT
+#   hosts.sh can-intercept     exits with 0 if the machine can intercept connections, or prints the reason and exits with 1
 #   hosts.sh allowed           exits with 0 if the machine can emulate hosts, or prints the reason and exits with 1
 set -euo pipefail
 
@@ -62,6 +65,29 @@ limit() {
   done
 }
 
+intercept() {
+  ip netns exec "$(namespace "$1" "$2")" nft -f - <<EOF
+table ip on_path {
+  chain outgoing {
+    type nat hook output priority -100;
+    ip daddr 10.213.0.0/24 ip daddr != 10.213.0.$(($2 + 1)) meta l4proto tcp meta skuid != $4 redirect to :$3
+  }
+}
+EOF
+}
+
+can_intercept() {
+  local trial="hccl-trial-$$" why
+  command -v nft >/dev/null || { echo "this machine lacks nftables (the command nft)"; return 1; }
+  ip netns add "$trial"
+  if ! why=$(ip netns exec "$trial" nft add table ip trial 2>&1); then
+    ip netns del "$trial"
+    echo "nft fails: ${why//$'\n'/; }"
+    return 1
+  fi
+  ip netns del "$trial"
+}
+
 allowed() {
   local trial="hccl-trial-$$" why
   command -v ip >/dev/null || { echo "this machine lacks iproute2 (the command ip)"; return 1; }
@@ -79,6 +105,8 @@ case ${1:-} in
   cut) ip -n "$(namespace "$2" bridge)" link set "host$3" down ;;
   mend) ip -n "$(namespace "$2" bridge)" link set "host$3" up ;;
   limit) limit "$2" "$3" ;;
+  intercept) intercept "$2" "$3" "$4" "$5" ;;
+  can-intercept) can_intercept ;;
   allowed) allowed ;;
-  *) sed -n '3,11p' "$0" >&2; exit 2 ;;
+  *) sed -n '3,14p' "$0" >&2; exit 2 ;;
 esac
