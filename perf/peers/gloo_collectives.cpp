@@ -2,6 +2,8 @@
 // Gloo's side of the comparison across nodes: all-reduces of float over its TCP transport on
 // loopback, one process for each rank. Implements the command protocol of command.h.
 //   gloo_collectives RANKS
+// If Gloo was built with TLS, the variable GLOO_COLLECTIVES_TLS may name a folder with key.pem and
+// certificate.pem; the ranks then use TLS.
 // `variant` selects the algorithm: 0, 1 = ring and bcube of gloo::allreduce; 2, 3, 4 =
 // AllreduceRing, AllreduceRingChunked and AllreduceHalvingDoubling; 5, 6, 7 = the same without
 // Gloo's thread (at most 64 KiB): each rank polls its own connections. Variants 2 to 7 sum in
@@ -32,6 +34,9 @@
 #include <gloo/rendezvous/context.h>
 #include <gloo/rendezvous/file_store.h>
 #include <gloo/transport/tcp/device.h>
+#if __has_include(<gloo/transport/tcp/tls/device.h>)
+#include <gloo/transport/tcp/tls/device.h>
+#endif
 
 namespace peers {
 namespace {
@@ -53,6 +58,13 @@ struct Meeting {
 
 std::shared_ptr<gloo::transport::Device> make_device() {
   gloo::transport::tcp::attr attributes("127.0.0.1");
+#if __has_include(<gloo/transport/tcp/tls/device.h>)
+  if (const char* const folder = std::getenv("GLOO_COLLECTIVES_TLS"); folder != nullptr) {
+    const std::string path(folder);
+    return gloo::transport::tcp::tls::CreateDevice(
+        attributes, path + "/key.pem", path + "/certificate.pem", path + "/certificate.pem", "");
+  }
+#endif
   return gloo::transport::tcp::CreateDevice(attributes);
 }
 

@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Measures the cost of encryption: all-reduces between two nodes over TCP on loopback, with each setting of HCCL_ENCRYPT,
+and with Gloo with and without TLS. All take turns in one run.
+
+Debian's Gloo has no TLS. If Gloo was built with it (docs/performance.md says how), --gloo names its gloo_collectives.
+Prints Markdown to standard output and progress to standard error. A run takes about two minutes."""
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.dont_write_bytecode = True  # leaves no files in the source tree
+from console import end_on_signals, is_built, parse_list, parse_size, progress, require_built, warn_of_load
+from drivers import DriverError, Field, Side, our_environment
+from measure import iterations_for
+from nodes import GLOO_ALGORITHMS, GLOO_MOST_POLLED, GLOO_POLLED
+from report import all_facts, show_size, show_time
+from page import require_section, show_run, shown_arguments, table, write_section  # found through report.py
+
+KIB, MIB = 1 << 10, 1 << 20
+SIZES = [8, 4 * KIB, MIB, 16 * MIB]
+SETTINGS = ["off", "integrity", "full"]
+RANKS = 2
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(prog="./dev bench", description=__doc__)
+    parser.add_argument("--encryption", action="store_true", help="this comparison")
+    parser.add_argument("--build", default="build/release", help="build tree with the drivers (build/release)")
+    parser.add_argument("--gloo", metavar="PROGRAM", help="a gloo_collectives whose Gloo has TLS")
+    parser.add_argument("--sizes", type=parse_list(parse_size), default=SIZES, metavar="SIZE,SIZE", help="buffer sizes (8,4K,1M,16M)")
+    parser.add_argument("--rounds", type=int, default=5, help="interleaved rounds (5)")
+    parser.add_argument("--seconds", type=float, default=0.3, help="minimum seconds per cell (0.3)")
+    parser.add_argument("--write", metavar="FILE", help="write the results to their section of FILE")
+    options = parser.parse_args()
+    options.shown = shown_arguments(sys.argv[1:], {"--encryption", "--build", "--write", "--gloo"})
+    if options.rounds < 1 or options.seconds <= 0:
+        parser.error("rounds and seconds must be positive")
+    return options
+
+
+def make_certificate(folder):
+    """Makes a key and a certificate that signs itself, which Gloo's ranks share."""
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "1",
+                    "-subj", "/CN=localhost", "-keyout", f"{folder}/key.pem", "-out", f"{folder}/certificate.pem"],
+                   check=True, capture_output=True)
+
+
+class Encrypted(Field):
+    """Two ranks of each library, once for each protection. `groups` maps a column to the sides of which the fastest counts."""
+
+    def __init__(self, build, gloo, folder):
+        self.gloo_with_tls = gloo
+        self.folder = folder
+        self.groups = {}
+        self.build = build
+        super().__init__(f"{build}/bin", RANKS)
+
+    def start_sides(self):
+        for setting in SETTINGS:
+            argv = [f"{self.binaries}/hccl_collectives", "-g", str(RANKS), "--nodes", str(RANKS)]
+            driver = self.start(f"hccl, {setting}", argv, {**our_environment(), "HCCL_ENCRYPT": setting})
+            self.groups[f"hccl {setting}"] = [Side(driver, setting)]
+        program = self.gloo_with_tls or f"{self.binaries}/gloo_collectives"
+        if not self.gloo_with_tls and not is_built(self.build, "gloo_collectives"):
+            return
+        self.groups["Gloo"] = gloo_sides(self.start("Gloo", [program, str(RANKS)]))
+        if self.gloo_with_tls:
+            make_certificate(self.folder)
+            driver = self.start("Gloo, TLS", [program, str(RANKS)], {**os.environ, "GLOO_COLLECTIVES_TLS": self.folder})
+            self.groups["Gloo TLS"] = gloo_sides(driver)
+
+
+def gloo_sides(driver):
+    return ([Side(driver, label, number) for number, label in enumerate(GLOO_ALGORITHMS)] +
+            [Side(driver, label, len(GLOO_ALGORITHMS) + number, largest=GLOO_MOST_POLLED) for number, label in enumerate(GLOO_POLLED)])
+
+
+def measure(field, size, seconds, rounds):
+    """Returns {column: [nanoseconds per call, one for each round]}. Chooses the fastest side of each column first."""
+    chosen, iterations = {}, {}
+    for column, sides in field.groups.items():
+        able = [side for side in sides if size <= side.largest]
+        times = {side: side.run("all_reduce", size, 5, 2) for side in able}
+        chosen[column] = min(times, key=times.get)
+        chosen[column].verify("all_reduce", size)
+        iterations[column] = iterations_for(seconds, [times[chosen[column]]])
+    samples = {column: [] for column in chosen}
+    for number in range(rounds):
+        progress(f"{show_size(size)}: round {number + 1} of {rounds}")
+        for column in list(chosen)[number % len(chosen):] + list(chosen)[:number % len(chosen)]:
+            samples[column].append(chosen[column].run("all_reduce", size, iterations[column], 2))
+    return samples
+
+
+def main():
+    options = parse_arguments()
+    require_built(options.build, ("hccl_collectives",), "./dev bench --encryption")
+    if options.write:
+        require_section(options.write, "encryption")
+    end_on_signals()
+    facts = all_facts()
+    warn_of_load(facts)
+    start = time.monotonic()
+    rows = []
+    try:
+        with tempfile.TemporaryDirectory() as folder, Encrypted(options.build, options.gloo, folder) as field:
+            for size in options.sizes:
+                samples = measure(field, size, options.seconds, options.rounds)
+                row = [show_size(size)] + [show_time(samples[column]) for column in samples]
+                for column in ("hccl off", "Gloo TLS"):
+                    ratio = [a / b for a, b in zip(samples["hccl full"], samples.get(column, []))]
+                    row.append(f"{statistics.median(ratio):.2f}" if ratio else "")
+                rows.append(row)
+            columns = ["bytes", *field.groups, "full / off", "full / Gloo TLS"]
+            titles = [driver.title for driver in field.drivers if driver.name == "Gloo"]
+    except DriverError as error:
+        progress("")
+        sys.exit(f"bench: {error}")
+    progress("")
+    command = " ".join(["./dev bench --encryption", *options.shown])
+    parts = [show_run(facts, command, time.monotonic() - start, "".join(f"{title}; " for title in titles)),
+             "Times are microseconds per call, queued back to back (medians over the rounds), of the fastest variant of each library.",
+             table(columns, rows)]
+    print("\n\n".join(parts))
+    if options.write:
+        write_section(options.write, "encryption", parts)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
