@@ -52,8 +52,8 @@ void check_file(const std::string& path, const FileDescriptor& file) {
 // Returns the contents of the file, or its first kLongestSecret + 1 bytes if it is longer. Does not
 // rely on the size that fstat() reports, because some files (in /proc) report a size of 0 and are
 // read in several pieces.
-std::string read_start(const std::string& path, const FileDescriptor& file) {
-  std::array<char, kLongestSecret + 1> buffer{};
+SecretBytes read_start(const std::string& path, const FileDescriptor& file) {
+  SecretBytes buffer(kLongestSecret + 1);
   std::size_t length = 0;
   while (length < buffer.size()) {
     const ssize_t count = read(file.get(), buffer.data() + length, buffer.size() - length);
@@ -64,28 +64,33 @@ std::string read_start(const std::string& path, const FileDescriptor& file) {
     if (count == 0) break;
     length += static_cast<std::size_t>(count);
   }
-  return {buffer.data(), length};
+  buffer.resize(length);
+  return buffer;
 }
 
-std::string read_secret_file(const std::string& path) {
+SecretBytes read_secret_file(const std::string& path) {
   // Without O_NONBLOCK, opening a FIFO would block until a writer opens it.
   const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   check_file(path, file);
-  std::string secret = read_start(path, file);
+  SecretBytes secret = read_start(path, file);
   if (secret.size() > kLongestSecret) {
     refuse_file(path, text("is larger than ", kLongestSecret, " bytes; name a file that holds ",
                            "nothing but the secret"));
   }
-  if (secret.ends_with('\n')) {
+  const auto ends_with = [&](char end) {
+    return !secret.empty() && secret.back() == static_cast<std::byte>(end);
+  };
+  if (ends_with('\n')) {
     secret.pop_back();
-    if (secret.ends_with('\r')) secret.pop_back();
+    if (ends_with('\r')) secret.pop_back();
   }
   if (secret.empty()) refuse_file(path, "is empty; write the secret into it");
   return secret;
 }
 
-std::string shared_secret(const Config& config) {
-  if (config.secret_file.empty()) return config.secret;
+SecretBytes shared_secret(const Config& config) {
+  const auto secret = std::as_bytes(std::span(config.secret));
+  if (config.secret_file.empty()) return {secret.begin(), secret.end()};
   if (!config.secret.empty()) {
     throw Error(hcclInvalidArgument,
                 "HCCL_SECRET and HCCL_SECRET_FILE are both set; unset HCCL_SECRET");
@@ -135,10 +140,10 @@ void check_without_secret(const UniqueId& id, const Config& config) {
 }
 
 // Stretches the secret only once for several communicators.
-Bytes stretched(const Bytes& secret) {
+SecretBytes stretched(const SecretBytes& secret) {
   static std::mutex mutex;
-  static Bytes known;
-  static Bytes key;
+  static SecretBytes known;
+  static SecretBytes key;
   const std::lock_guard lock(mutex);
   if (known != secret) {
     key = crypto::stretch_key(secret, "hccl-secret");
@@ -149,33 +154,39 @@ Bytes stretched(const Bytes& secret) {
 
 }  // namespace
 
-Bytes join_secret(const UniqueId& id) {
-  if (id.kind == UniqueId::Kind::with_secret) return {id.secret.begin(), id.secret.end()};
+SecretBytes join_secret(const UniqueId& id) {
   const auto settings = config();
-  const std::string secret = shared_secret(*settings);
+  SecretBytes secret = shared_secret(*settings);
+  if (id.kind == UniqueId::Kind::with_secret) return secret;
   if (secret.empty()) {
     check_without_secret(id, *settings);
   } else if (secret.size() < kShortSecret) {
     check_short_secret(id, *settings, secret.size());
   }
-  const auto bytes = std::as_bytes(std::span(secret));
-  return {bytes.begin(), bytes.end()};
+  return secret;
 }
 
-JoinKey::JoinKey(const UniqueId& id)
-    : kind_(id.kind), secret_(join_secret(id)), is_secret_(!secret_.empty()) {}
+JoinKey::JoinKey(const UniqueId& id) : shared_(join_secret(id)) {
+  if (id.kind == UniqueId::Kind::with_secret) of_id_.assign(id.secret.begin(), id.secret.end());
+  is_secret_ = !of_id_.empty() || !shared_.empty();
+}
 
-JoinKey::JoinKey(Bytes session_key, bool is_secret)
+JoinKey::JoinKey(SecretBytes session_key, bool is_secret)
     : is_secret_(is_secret), session_key_(std::move(session_key)) {}
 
-const Bytes& JoinKey::session_key() const {
+const SecretBytes& JoinKey::session_key() const {
   if (!session_key_.empty()) return session_key_;
   if (!is_secret_) {
     session_key_.resize(crypto::kKeySize);
-  } else if (kind_ == UniqueId::Kind::with_secret) {
-    session_key_ = crypto::derive_key(secret_, "hccl-id");
+  } else if (of_id_.empty()) {
+    session_key_ = stretched(shared_);
   } else {
-    session_key_ = stretched(secret_);
+    SecretBytes both = of_id_;
+    if (!shared_.empty()) {
+      const SecretBytes more = stretched(shared_);
+      both.insert(both.end(), more.begin(), more.end());
+    }
+    session_key_ = crypto::derive_key(both, "hccl-id");
   }
   return session_key_;
 }
@@ -183,7 +194,8 @@ const Bytes& JoinKey::session_key() const {
 Secret JoinKey::digest() const {
   Sha256 hash;
   hash.update(std::as_bytes(std::span("hccl-secret-digest")));
-  hash.update(secret_);
+  hash.update(of_id_);
+  hash.update(shared_);
   const Digest digest = hash.finish();
   Secret result{};
   std::copy_n(digest.begin(), result.size(), result.begin());

@@ -3,44 +3,44 @@
 // it is short.
 #pragma once
 
-#include "base/fields.h"
+#include "base/secret.h"
+#include "base/secret_bytes.h"
 #include "bootstrap/unique_id.h"
 
 namespace hccl::bootstrap {
 
-// Returns the secret with which the ranks of this id authenticate: the id's own secret or, for a
-// fixed address, HCCL_SECRET or the contents of HCCL_SECRET_FILE. Returns no bytes if neither
-// variable is set. For a fixed address, warns once per process about a short secret, and about a
-// missing secret if the address is on another machine. For a fixed address, throws
-// Error(hcclInvalidArgument) if both variables are set or the file is unusable, or if
-// HCCL_REQUIRE_SECRET is set and other machines can reach the address, but the secret is missing or
-// too short.
-[[nodiscard]] Bytes join_secret(const UniqueId& id);
+// Returns the secret that the ranks share in addition to the id: HCCL_SECRET, or the contents of
+// HCCL_SECRET_FILE. Returns no bytes if neither variable is set. For a fixed address, warns once
+// per process about a short secret, and about a missing secret if the address is on another
+// machine. Throws Error(hcclInvalidArgument) if both variables are set or the file is unusable. For
+// a fixed address that other machines can reach, throws it also if HCCL_REQUIRE_SECRET is set and
+// the secret is missing or too short.
+[[nodiscard]] SecretBytes join_secret(const UniqueId& id);
 
-// The key that ranks derive from join_secret(). Thread safety: one thread at a time.
+// The key that ranks derive from the secret in the id, if there is one, and from join_secret().
+// Thread safety: one thread at a time.
 class JoinKey {
  public:
   // Throws as join_secret() does.
   explicit JoinKey(const UniqueId& id);
   // Makes a key for sessions only. `is_secret`: whether the peer does not know the key by itself.
-  JoinKey(Bytes session_key, bool is_secret);
+  JoinKey(SecretBytes session_key, bool is_secret);
 
   // Returns false if there is no secret: then anyone can compute the key, so it proves nothing.
   [[nodiscard]] bool is_secret() const { return is_secret_; }
-  // Returns the pre-shared key of TLS sessions. The first call derives it. If the id has a fixed
-  // address, whose secret may be guessed, it stretches the secret: this blocks for about a tenth of
-  // a second, once per process. Throws Error(hcclSystemError) if OpenSSL's configuration forbids
-  // it.
-  [[nodiscard]] const Bytes& session_key() const;
+  // Returns the pre-shared key of TLS sessions. The first call derives it, and stretches
+  // join_secret(), which may be guessed: this blocks for about a tenth of a second, once per
+  // process. Throws Error(hcclSystemError) if OpenSSL's configuration forbids it.
+  [[nodiscard]] const SecretBytes& session_key() const;
   // Returns a digest with which processes of one user compare their secrets. The digest is not
   // stretched, so nobody else may see it.
   [[nodiscard]] Secret digest() const;
 
  private:
-  UniqueId::Kind kind_ = UniqueId::Kind::fixed_address;
-  Bytes secret_;
-  bool is_secret_;
-  mutable Bytes session_key_;
+  SecretBytes of_id_;  // empty for a fixed address
+  SecretBytes shared_;
+  bool is_secret_ = false;
+  mutable SecretBytes session_key_;
 };
 
 }  // namespace hccl::bootstrap

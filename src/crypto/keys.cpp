@@ -25,7 +25,9 @@ struct FreeKdf {
   void operator()(EVP_KDF_CTX* context) const { EVP_KDF_CTX_free(context); }
 };
 
-unsigned char* chars_of(Bytes& bytes) { return reinterpret_cast<unsigned char*>(bytes.data()); }
+unsigned char* chars_of(SecretBytes& bytes) {
+  return reinterpret_cast<unsigned char*>(bytes.data());
+}
 
 // OpenSSL takes pointers to non-constant memory, and only reads it.
 OSSL_PARAM octets(const char* name, std::span<const std::byte> bytes) {
@@ -35,7 +37,7 @@ OSSL_PARAM octets(const char* name, std::span<const std::byte> bytes) {
 
 }  // namespace
 
-Bytes derive_key(std::span<const std::byte> secret, std::string_view purpose) {
+SecretBytes derive_key(std::span<const std::byte> secret, std::string_view purpose) {
   const OpensslCall call;
   call.require();
   const std::unique_ptr<EVP_KDF, FreeKdf> hkdf(EVP_KDF_fetch(nullptr, "HKDF", nullptr));
@@ -45,7 +47,7 @@ Bytes derive_key(std::span<const std::byte> secret, std::string_view purpose) {
       OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, hash.data(), 0),
       octets(OSSL_KDF_PARAM_KEY, secret),
       octets(OSSL_KDF_PARAM_INFO, std::as_bytes(std::span(purpose))), OSSL_PARAM_construct_end()};
-  Bytes key(kKeySize);
+  SecretBytes key(kKeySize);
   if (!context ||
       EVP_KDF_derive(context.get(), chars_of(key), key.size(), parameters.data()) != 1) {
     OpensslCall::throw_latest("cannot derive a key with HKDF");
@@ -53,10 +55,10 @@ Bytes derive_key(std::span<const std::byte> secret, std::string_view purpose) {
   return key;
 }
 
-Bytes stretch_key(std::span<const std::byte> secret, std::string_view purpose) {
+SecretBytes stretch_key(std::span<const std::byte> secret, std::string_view purpose) {
   const OpensslCall call;
   call.require();
-  Bytes key(kKeySize);
+  SecretBytes key(kKeySize);
   const auto salt = std::as_bytes(std::span(purpose));
   if (EVP_PBE_scrypt(reinterpret_cast<const char*>(secret.data()), secret.size(),
                      reinterpret_cast<const unsigned char*>(salt.data()), salt.size(), kScryptCost,

@@ -2,7 +2,7 @@
 // Derives keys from secrets.
 #pragma once
 
-#include "base/fields.h"
+#include "base/secret_bytes.h"
 
 #include <cstddef>
 #include <span>
@@ -15,10 +15,10 @@ constexpr std::size_t kKeySize = 32;  // bytes
 // Returns a key of kKeySize bytes (HKDF with SHA-256, RFC 5869). Keys for different purposes reveal
 // nothing about each other. The secret must have 128 random bits or more. Throws
 // Error(hcclSystemError) if OpenSSL's configuration forbids it.
-[[nodiscard]] Bytes derive_key(std::span<const std::byte> secret, std::string_view purpose);
+[[nodiscard]] SecretBytes derive_key(std::span<const std::byte> secret, std::string_view purpose);
 
 // Does the same for a secret that can be guessed: it takes about a tenth of a second and 32 MiB of
 // memory for each guess (scrypt, RFC 7914). Blocks for that long.
-[[nodiscard]] Bytes stretch_key(std::span<const std::byte> secret, std::string_view purpose);
+[[nodiscard]] SecretBytes stretch_key(std::span<const std::byte> secret, std::string_view purpose);
 
 }  // namespace hccl::crypto

@@ -69,7 +69,6 @@ RecordCipher::RecordCipher(CipherUse use, Protection protection, std::span<const
 }
 
 RecordCipher::~RecordCipher() {
-  OPENSSL_cleanse(key_.data(), key_.size());
   if (!context_) return;
   const OpensslCall call;
   if (!call.is_possible()) static_cast<void>(context_.release());  // the process ends soon
@@ -88,9 +87,7 @@ void RecordCipher::use_key() {
 
 void RecordCipher::change_key_if_due() {
   if (record_ == 0 || record_ % kRecordsPerKey != 0) return;
-  Bytes next = derive_key(key_, "hccl-next-key");
-  OPENSSL_cleanse(key_.data(), key_.size());
-  key_ = std::move(next);
+  key_ = derive_key(key_, "hccl-next-key");
   const OpensslCall call;
   call.require();
   use_key();

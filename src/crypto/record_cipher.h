@@ -5,6 +5,7 @@
 
 #include "base/fields.h"
 #include "base/protection.h"
+#include "base/secret_bytes.h"
 
 #include <array>
 #include <cstddef>
@@ -54,7 +55,7 @@ class RecordCipher {
   std::unique_ptr<Context> context_;
   CipherUse use_;
   Protection protection_;
-  Bytes key_;
+  SecretBytes key_;
   std::uint64_t record_ = 0;
 };
 

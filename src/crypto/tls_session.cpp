@@ -234,10 +234,10 @@ void TlsSession::note_failure(int result) {
   }
 }
 
-Bytes TlsSession::export_key(std::string_view label, std::size_t bytes) const {
+SecretBytes TlsSession::export_key(std::string_view label, std::size_t bytes) const {
   const OpensslCall call;
   call.require();
-  Bytes key(bytes);
+  SecretBytes key(bytes);
   if (SSL_export_keying_material(openssl_->ssl.get(), reinterpret_cast<unsigned char*>(key.data()),
                                  key.size(), label.data(), label.size(), nullptr, 0, 0) != 1) {
     OpensslCall::throw_latest("cannot derive a key from a TLS session");

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "base/fields.h"
+#include "base/secret_bytes.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -55,7 +56,7 @@ class TlsSession {
 
   // Returns `bytes` bytes of a key that only the two ends know (RFC 8446, section 7.5). The ends
   // get the same key for the same label. Call it only while the session is established.
-  [[nodiscard]] Bytes export_key(std::string_view label, std::size_t bytes) const;
+  [[nodiscard]] SecretBytes export_key(std::string_view label, std::size_t bytes) const;
 
  private:
   struct Buffers;

@@ -105,8 +105,8 @@ void Handshake::refuse(const std::string& why) {
 
 ProtectedStream Handshake::stream() const {
   if (protection_ == Protection::off) return {};
-  Bytes of_connector = session_->export_key("hccl-stream-connector", crypto::kKeySize);
-  Bytes of_acceptor = session_->export_key("hccl-stream-acceptor", crypto::kKeySize);
+  SecretBytes of_connector = session_->export_key("hccl-stream-connector", crypto::kKeySize);
+  SecretBytes of_acceptor = session_->export_key("hccl-stream-acceptor", crypto::kKeySize);
   if (role_ == crypto::TlsRole::server) std::swap(of_connector, of_acceptor);
   return {protection_, {std::move(of_connector), std::move(of_acceptor)}};
 }

@@ -2,8 +2,8 @@
 // How a stream is protected after its handshake.
 #pragma once
 
-#include "base/fields.h"
 #include "base/protection.h"
+#include "base/secret_bytes.h"
 
 #include <functional>
 
@@ -11,8 +11,8 @@ namespace hccl::transport {
 
 // The keys of one end. The other end has the same keys, exchanged.
 struct StreamKeys {
-  Bytes sending;
-  Bytes receiving;
+  SecretBytes sending;
+  SecretBytes receiving;
 };
 
 // Returns the least protection that this rank demands for a stream over the connected socket.

@@ -112,7 +112,7 @@ std::optional<bootstrap::Frame> await_frame(bootstrap::EventLoop& loop,
 }
 
 const bootstrap::JoinKey& fixed_key() {
-  static const bootstrap::JoinKey key{Bytes(32, std::byte{0x5A}), true};
+  static const bootstrap::JoinKey key{SecretBytes(32, std::byte{0x5A}), true};
   return key;
 }
 

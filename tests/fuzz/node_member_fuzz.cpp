@@ -25,7 +25,7 @@ ProcessIdentity process(int pid) { return {pid, 1, "host", "node"}; }
 void follow(FileDescriptor socket) {
   UniqueId id;
   id.addresses = {Address{.port = 1}};
-  RendezvousClient client(id, JoinKey(Bytes(), false), {}, Deadline::never());
+  RendezvousClient client(id, JoinKey(SecretBytes(), false), {}, Deadline::never());
   const Table table{{}, {{process(1), {}}, {process(2), {}}}};
   NodeExchange exchange(client, table, 1, FileDescriptor());
   try {

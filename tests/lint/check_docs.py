@@ -22,11 +22,13 @@ PAGE_TESTS = ("test_documents.py", "test_pages.py")
 
 def check(root):
     sources = {f"/{path.relative_to(root).as_posix()}" for path in tree.sources(root)}
+    tests = tests_in(root)
     for path in tree.files(root):
         if path.suffix == ".md":
             yield from check_links(root, path)
             yield from check_english(path)
             yield from check_sources_exist(root, path, sources)
+            yield from check_tests_exist(path, tests)
     yield from check_index(root)
     yield from check_glossary(root)
     yield from check_variables(root)
@@ -57,6 +59,19 @@ def check_sources_exist(root, path, sources):
         is_ours = name.endswith(".cpp") or (root / "src" / name.split("/")[0]).is_dir()
         if is_ours and not any(source.endswith(f"/{name}") for source in sources):
             yield path, line, f"{name} does not exist"
+
+
+def tests_in(root):
+    """Returns the names of all GoogleTest tests, as "Suite.Name"."""
+    pattern = r"\bTEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)"
+    return {f"{suite}.{name}" for path in (root / "tests").rglob("*.cpp") for suite, name in re.findall(pattern, path.read_text())}
+
+
+def check_tests_exist(path, tests):
+    """Checks that a test named in backquotes as `Suite.Name` exists."""
+    for line, match in tree.numbered_matches(r"`([A-Z][a-z]\w+\.[A-Z]\w+)`", without_code(path)):
+        if match.group(1) not in tests:
+            yield path, line, f"the test {match.group(1)} does not exist"
 
 
 def check_links(root, path):

@@ -191,6 +191,11 @@ class Rules(unittest.TestCase):
             self.write("README.md", f"`{name}`\n")
             self.assert_one(check_docs, f"{name} does not exist")
 
+    def test_missing_test(self):
+        self.write("tests/unit/some_test.cpp", LICENCE + "TEST_F(Some,\n       Thing) {}\n")
+        self.write("README.md", "`Some.Thing` `Some.Other`\n")
+        self.assert_one(check_docs, "the test Some.Other does not exist")
+
     def test_links_outside_the_site(self):
         self.write("examples/a.c", LICENCE)
         for target in ("../../examples/a.c", "../reference"):

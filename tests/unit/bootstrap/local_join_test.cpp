@@ -111,6 +111,26 @@ TEST_F(LocalJoinWithCommId, DifferentSecretIsNamed) {
   expect_joined();
 }
 
+// Others may have read the id on its way to the ranks.
+TEST_F(LocalJoinWithCommId, IdAloneDoesNotSufficeIfThereIsASecret) {
+  const auto join_with_id = [&](int rank, const char* secret) {
+    processes_.start(rank, {{"HCCL_SECRET", secret}}, [&, rank](Report& report) {
+      if (rank == 0) {
+        processes_.board().id = create_unique_id();
+        processes_.board().has_id = true;
+      }
+      wait_until([&] { return processes_.board().has_id.load(); });
+      const Ending ending = try_join(processes_.board().id, 2, rank);
+      write_report(report, ending.code, ending.text);
+    });
+  };
+  join_with_id(0, "known to the ranks alone");
+  join_with_id(1, "");
+  processes_.expect_reported(1, hcclInvalidArgument, "set the same HCCL_SECRET on every rank");
+  join_with_id(1, "known to the ranks alone");
+  expect_joined();
+}
+
 TEST_F(LocalJoinWithCommId, NameTakenByOtherUserDelaysNobody) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root";
   processes_.start(2, {}, [this](Report& report) {

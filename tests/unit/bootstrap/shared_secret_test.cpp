@@ -7,7 +7,9 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "bootstrap/comm_id.h"
+#include "dumped_memory.h"
 #include "processes.h"
+#include "ranks.h"
 #include "scoped_environment.h"
 #include "text_parts.h"
 
@@ -85,6 +87,55 @@ TEST_F(SharedSecret, OmitsTrailingNewlineOfFile) {
   EXPECT_EQ(key(), "a secret of the file\r") << "a carriage return alone does not end a line";
   set("HCCL_SECRET_FILE", file_with(std::string(4096, 's'), 0400));
   EXPECT_EQ(key(), std::string(4096, 's'));
+}
+
+TEST_F(SharedSecret, EntersTheKeyOfAnIdToo) {
+  UniqueId id{.addresses = parse_comm_id(kLoopback)};
+  id.secret.fill(std::byte{3});
+  const JoinKey alone(id);
+  set("HCCL_SECRET", "one secret");
+  load_config();
+  const JoinKey one(id);
+  set("HCCL_SECRET", "other secret");
+  load_config();
+  const JoinKey other(id);
+  EXPECT_NE(alone.session_key(), one.session_key());
+  EXPECT_NE(one.session_key(), other.session_key());
+  EXPECT_NE(one.session_key(), JoinKey(fixed_id(kLoopback)).session_key());
+  EXPECT_NE(one.digest(), other.digest());
+}
+
+constexpr std::size_t kHiddenSize = 40;
+
+// Returns the complement of a byte of the hidden secret, which this process never stores itself.
+std::uint8_t complement_of_hidden(std::size_t i) {
+  return static_cast<std::uint8_t>(~('a' + (i * i + 5 * i + 3) % 26));
+}
+
+// The file's secret must be only in memory that core dumps do not contain, like the keys that are
+// derived from it. OpenSSL's copies of derived keys are not searched for.
+TEST_F(SharedSecret, OfFileIsNotInCoreDumps) {
+  if (hccl::test::sanitized()) GTEST_SKIP() << "needs another build: without sanitizers";
+  const pid_t writer = fork();
+  if (writer == 0) {
+    std::string secret;
+    for (std::size_t i = 0; i < kHiddenSize; ++i)
+      secret += static_cast<char>(~complement_of_hidden(i));
+    static_cast<void>(file_with(secret));
+    _exit(0);
+  }
+  ASSERT_EQ(waitpid(writer, nullptr, 0), writer);
+  set("HCCL_SECRET_FILE", path("secret"));
+  load_config();
+  const JoinKey key(fixed_id(kLoopback));
+  EXPECT_EQ(key.session_key().size(), 32U);
+  EXPECT_NE(key.digest(), Secret{});
+  EXPECT_FALSE(hccl::test::dump_contains(kHiddenSize, complement_of_hidden));
+  // The search finds the secret in ordinary memory.
+  const SecretBytes hidden = join_secret(fixed_id(kLoopback));
+  const std::vector<std::byte> copy(hidden.begin(), hidden.end());
+  EXPECT_EQ(copy.size(), kHiddenSize);
+  EXPECT_TRUE(hccl::test::dump_contains(kHiddenSize, complement_of_hidden));
 }
 
 TEST_F(SharedSecret, RefusesUnsuitableFileAndSaysHowToFix) {

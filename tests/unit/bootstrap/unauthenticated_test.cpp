@@ -104,7 +104,8 @@ TEST_F(Unauthenticated, CrowdFromOneHostDisplacesNoRankOfAnother) {
 }
 
 TEST_F(Unauthenticated, WrongSecretIsRefused) {
-  for (const JoinKey& wrong : {JoinKey{Bytes(32, std::byte{7}), true}, JoinKey{Bytes(32), false}}) {
+  for (const JoinKey& wrong :
+       {JoinKey{SecretBytes(32, std::byte{7}), true}, JoinKey{SecretBytes(32), false}}) {
     FarEnd channel(connect_to_server(server()), wrong);
     channel->send(FrameType::hello, serialize(hello_of(1, 3)));
     EXPECT_FALSE(channel.read_until(FrameType::welcome));
@@ -221,7 +222,7 @@ TEST_F(Unauthenticated, HelloOfClosedConnectionIsIgnored) {
   UniqueId open = server();
   open.kind = UniqueId::Kind::fixed_address;
   open.addresses = {local_address(listener.get())};
-  const JoinKey public_key{Bytes(32), false};
+  const JoinKey public_key{SecretBytes(32), false};
   const auto trusting = std::make_shared<RootServer>(open, std::move(listener), public_key);
   trusting->start();
   for (int i = 0; i < 3; ++i) {
@@ -279,7 +280,7 @@ TEST_F(Unauthenticated, ServerWithoutKeyIsQuoted) {
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
   const FileDescriptor far(ends[1]);
-  const JoinKey public_key{Bytes(32), false};
+  const JoinKey public_key{SecretBytes(32), false};
   RendezvousClient client(server(), public_key, hello_of(1, 3), Deadline::after(kPatience));
   const Failure lie{hcclSystemError, "all is well\n\x1b[2J\xc2\x9b" + std::string(1000, '#')};
   std::thread liar([&] {

@@ -28,7 +28,7 @@ TEST(Keys, AreStretchedByScrypt) {
 }
 
 TEST(Keys, DependOnSecretAndPurpose) {
-  const Bytes key = derive_key(bytes_of("one"), "purpose");
+  const SecretBytes key = derive_key(bytes_of("one"), "purpose");
   EXPECT_EQ(key.size(), kKeySize);
   EXPECT_NE(key, derive_key(bytes_of("two"), "purpose"));
   EXPECT_NE(key, derive_key(bytes_of("one"), "other"));

@@ -73,7 +73,7 @@ TEST(TlsSession, UsesNewKeysEachTime) {
   Pair other;
   one.run();
   other.run();
-  const Bytes key = one.client.export_key("label", 32);
+  const SecretBytes key = one.client.export_key("label", 32);
   EXPECT_EQ(key, one.server.export_key("label", 32));
   EXPECT_NE(key, one.client.export_key("other", 32));
   EXPECT_NE(key, other.client.export_key("label", 32));

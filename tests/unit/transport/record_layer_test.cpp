@@ -59,8 +59,8 @@ class ProtectedRecords : public testing::TestWithParam<Protection> {
   }
 
   std::mt19937 random_{20261129};
-  const Bytes one_ = Bytes(crypto::kKeySize, std::byte{1});
-  const Bytes two_ = Bytes(crypto::kKeySize, std::byte{2});
+  const SecretBytes one_ = SecretBytes(crypto::kKeySize, std::byte{1});
+  const SecretBytes two_ = SecretBytes(crypto::kKeySize, std::byte{2});
   RecordLayer sender_{GetParam(), {one_, two_}};
   RecordLayer receiver_{GetParam(), {two_, one_}};
 };
