@@ -68,13 +68,25 @@ std::shared_ptr<gloo::transport::Device> make_device() {
   return gloo::transport::tcp::CreateDevice(attributes);
 }
 
+// Connects all ranks. The parameter is a template's, because Gloo's newer versions take a shared
+// pointer to the store.
+template <class Context>
+void connect_all(Context& context, const std::string& folder,
+                 std::shared_ptr<gloo::transport::Device> device) {
+  const auto store = std::make_shared<gloo::rendezvous::FileStore>(folder);
+  if constexpr (requires { context.connectFullMesh(store, device); }) {
+    context.connectFullMesh(store, device);
+  } else {
+    context.connectFullMesh(*store, device);
+  }
+}
+
 class GlooEngine final : public Engine {
  public:
   GlooEngine(Meeting& meeting, int rank)
       : rank_(rank), ranks_(meeting.board.ranks), device_(make_device()) {
     auto context = std::make_shared<gloo::rendezvous::Context>(rank_, ranks_);
-    gloo::rendezvous::FileStore store(meeting.folder.data());
-    context->connectFullMesh(store, device_);
+    connect_all(*context, meeting.folder.data(), device_);
     contexts_ = std::make_unique<gloo::rendezvous::ContextFactory>(context);
   }
 

@@ -41,7 +41,8 @@ using Clock = std::chrono::steady_clock;
 constexpr int kRanks = 64;
 constexpr int kServerPort = 29'400;
 constexpr int kOtherPort = 29'500;
-constexpr int kSilent = 2'000;
+constexpr int kFlooders = 4;
+constexpr int kSilent = 2'000 / kFlooders;  // of each
 constexpr std::chrono::milliseconds kOneWay{20};
 
 enum class Weather { calm, elsewhere, flood };
@@ -145,7 +146,8 @@ Sample measure(Weather weather, Tally& tally, Recording& recording) {
   if (weather == Weather::elsewhere) others.push_back(start_on(network, 0, serve_elsewhere));
   if (weather != Weather::calm) {
     const int port = weather == Weather::flood ? kServerPort : kOtherPort;
-    others.push_back(start_on(network, 1, [&] { flood(port, tally); }));
+    for (int i = 0; i < kFlooders; ++i)
+      others.push_back(start_on(network, 1, [&] { flood(port, tally); }));
   }
   const RankOptions options{
       .environment = {{"HCCL_COMM_ID", join(HostNetwork::address(0), ':', kServerPort)},
