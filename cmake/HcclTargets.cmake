@@ -76,6 +76,7 @@ function(hccl_layer name)
     set_property(GLOBAL APPEND PROPERTY HCCL_LAYERS hccl_${name})
     set_property(GLOBAL APPEND PROPERTY HCCL_LIBRARIES ${ARG_LIBRARIES})
   endif()
+  target_compile_options(hccl_${name} PRIVATE -fstack-protector-strong)
   target_include_directories(hccl_${name} PUBLIC ${root})
   target_link_libraries(hccl_${name} PUBLIC hccl_public_headers Threads::Threads PRIVATE hccl_warnings ${ARG_LIBRARIES})
   set_target_properties(hccl_${name} PROPERTIES CXX_VISIBILITY_PRESET hidden C_VISIBILITY_PRESET hidden

@@ -71,6 +71,17 @@ way_runtime_libraries() {
   done
 }
 
+# Checks the properties that tools such as checksec report.
+way_hardened() {
+  local report
+  report=$(readelf -dlW --dyn-syms "$prefix/lib/habanalabs/libSynapse.so")
+  [[ $report == *BIND_NOW* ]] || fail "libSynapse.so binds symbols lazily"
+  [[ $report == *GNU_RELRO* ]] || fail "the relocations of libSynapse.so stay writable"
+  [[ $report =~ GNU_STACK[^$'\n']*\ RW\  ]] || fail "the stack of libSynapse.so is executable"
+  [[ $report != *TEXTREL* && $report != *'(RPATH)'* ]] || fail "libSynapse.so has text relocations or an RPATH"
+  [[ $report == *__stack_chk_fail* ]] || fail "libSynapse.so lacks stack protectors"
+}
+
 way_one_state() {
   g++ -std=c++11 -Wall -Werror -I "$prefix/include/habanalabs" "$here/one_state.cpp" -o program -ldl
   local name
