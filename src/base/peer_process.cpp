@@ -4,6 +4,9 @@
 
 #include "base/text.h"
 
+#include <array>
+#include <cstdio>
+
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -15,6 +18,21 @@
 #endif
 
 namespace hccl {
+namespace {
+
+// Returns whether the process is in this process's namespace of this kind. The kernel tells only
+// processes that may trace the other one.
+bool shares_namespace(pid_t pid, const char* kind) noexcept {
+  std::array<char, 64> path{};
+  struct stat own {};
+  struct stat other {};
+  std::snprintf(path.data(), path.size(), "/proc/self/ns/%s", kind);
+  if (stat(path.data(), &own) != 0) return false;
+  std::snprintf(path.data(), path.size(), "/proc/%d/ns/%s", pid, kind);
+  return stat(path.data(), &other) == 0 && own.st_ino == other.st_ino && own.st_dev == other.st_dev;
+}
+
+}  // namespace
 
 std::uint64_t own_pid_namespace() {
   struct stat status {};
@@ -49,6 +67,14 @@ std::optional<uid_t> peer_user(int unix_socket) noexcept {
   const auto credentials = peer_credentials(unix_socket);
   if (!credentials) return std::nullopt;
   return credentials->uid;
+}
+
+bool peer_could_be_traced(int unix_socket) noexcept {
+  const auto peer = peer_credentials(unix_socket);
+  // A process in another pid namespace may have the pid 0. All users that a user namespace does not
+  // map have the same number, so the number alone proves nothing.
+  return peer && peer->pid > 0 && peer->uid == geteuid() && shares_namespace(peer->pid, "pid") &&
+         shares_namespace(peer->pid, "user");
 }
 
 std::string peer_text(int unix_socket) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory for secrets. It is not written to core dumps, is wiped when it is freed, and is empty in
-// forked children.
+// Memory for secrets. It is wiped when it is freed. If the kernel is Linux 4.14 or later, it is not
+// written to core dumps, and is empty in forked children.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace hccl {
 
-// Returns whole pages, because the kernel excludes only pages from core dumps. Throws
+// Returns whole pages, because the kernel excludes only whole pages from core dumps. Throws
 // std::bad_alloc.
 [[nodiscard]] void* allocate_secret_memory(std::size_t bytes);
 void free_secret_memory(void* memory, std::size_t bytes) noexcept;

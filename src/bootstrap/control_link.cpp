@@ -73,7 +73,7 @@ struct ControlLink::State final : std::enable_shared_from_this<State>, FrameConn
 
   void on_ended(const FrameConnection& ended) {
     const bool forged = ended.forged();
-    const std::string why = text(ended.why(), ", ", ended.description());
+    const std::string why = text(ended.why(), ", ", ended.ends_text());
     hang_up();
     if (leaving) return leave();
     if (forged) return report_fault(hcclSocketError, text(server, ": ", forged_frame_text()));

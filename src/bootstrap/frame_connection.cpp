@@ -6,6 +6,7 @@
 
 #include "base/interfaces.h"
 #include "base/passed_descriptors.h"
+#include "base/peer_process.h"
 #include "base/retry.h"
 #include "base/text.h"
 #include "crypto/tls_session.h"
@@ -146,10 +147,10 @@ bool FrameConnection::is_established() const {
 }
 
 std::string FrameConnection::peer_text() const {
-  return is_local() ? "unix socket" : ends_.peer.to_text();
+  return is_local() ? hccl::peer_text(fd()) : ends_.peer.to_text();
 }
 
-std::string FrameConnection::description() const {
+std::string FrameConnection::ends_text() const {
   return is_local() ? "unix socket" : connection_text(ends_.own, ends_.peer);
 }
 

@@ -121,10 +121,10 @@ class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
   // Returns whether this is a unix socket: the kernel knows who is at the other end, so the
   // connection is not encrypted, and ends() is empty.
   [[nodiscard]] bool is_local() const { return !tls_; }
-  // Returns the peer's address, or "unix socket".
+  // Returns the peer's address or, for a unix socket, its pid and user.
   [[nodiscard]] std::string peer_text() const;
   // Returns both ends' addresses, or "unix socket".
-  [[nodiscard]] std::string description() const;
+  [[nodiscard]] std::string ends_text() const;
 
  private:
   struct Unsent {

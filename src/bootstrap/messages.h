@@ -34,7 +34,7 @@ using SocketName = Secret;  // 128 random bits that name an abstract unix socket
 // The first message of a rank. Over TCP, `here` and `there` are the addresses of the rank's and the
 // server's end of the connection as the rank's kernel reports them. They differ from what the
 // server's kernel reports if a device on the path translates addresses. Over a unix socket,
-// `secret_digest` is JoinKey::digest().
+// `secret_check` is JoinKey::check().
 struct Hello {
   std::uint32_t version = kProtocolVersion;
   int rank = -1;
@@ -43,7 +43,7 @@ struct Hello {
   SocketName node_socket{};
   Address here{};
   Address there{};
-  Secret secret_digest{};
+  std::uint16_t secret_check = 0;
 };
 
 struct Welcome {
@@ -135,7 +135,7 @@ void fields(Like<ProcessIdentity> auto& m, auto& io) {
 }
 void fields(Like<Hello> auto& m, auto& io) {
   io(m.version, bounded(m.rank, 0, kMostRanks - 1), bounded(m.size, 1, kMostRanks), m.process,
-     m.node_socket, m.here, m.there, m.secret_digest);
+     m.node_socket, m.here, m.there, m.secret_check);
 }
 void fields(Like<Welcome> auto& m, auto& io) {
   io(m.server, bounded(m.server_rank, -1, kMostRanks - 1));

@@ -5,7 +5,6 @@
 
 #include "base/log.h"
 #include "base/peer_process.h"
-#include "base/secret.h"
 #include "base/text.h"
 #include "bootstrap/socket_owner.h"
 #include "crypto/tls_session.h"
@@ -81,12 +80,13 @@ void RankAdmission::on_no_room(int /*error*/) {
 }
 
 std::string RankAdmission::describe(const FrameConnection& connection) const {
-  return connection.is_local() ? peer_text(connection.fd()) : connection.ends().peer.to_text();
+  return connection.peer_text();
 }
 
 void RankAdmission::add_local(FileDescriptor socket) {
-  if (peer_user(socket.get()) == geteuid()) return local_->add({std::move(socket)});
-  local_->rejections().report([&] { return peer_text(socket.get()); }, "belongs to another user");
+  if (peer_could_be_traced(socket.get())) return local_->add({std::move(socket)});
+  local_->rejections().report([&] { return peer_text(socket.get()); },
+                              "belongs to another user, or is in another container");
 }
 
 // Most foreign peers have sent wrong bytes by the time their connections are accepted. Such
@@ -131,8 +131,7 @@ void RankAdmission::on_pending_frame(Pending& pending, Frame& frame) {
   }
   if (const std::string why = wrong_user(*pending.connection); !why.empty())
     return turn_away(pending, Refusal::other_user, text("was refused: ", why));
-  if (pending.connection->is_local() &&
-      !equal_in_constant_time(hello->secret_digest, key_.digest())) {
+  if (pending.connection->is_local() && hello->secret_check != key_.check()) {
     return turn_away(pending, Refusal::other_secret, "has a different secret");
   }
   owner_.on_hello(pending, *hello);

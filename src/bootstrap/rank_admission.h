@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Admits connections to the root server: authenticates the peer, with a TLS handshake or by the
-// user that the kernel reports, and passes the connection to the owner after a valid hello.
+// Admits connections to the root server: authenticates the peer, with a TLS handshake or by what
+// the kernel reports about it, and passes the connection to the owner after a valid hello.
 #pragma once
 
 #include "bootstrap/frame_connection.h"

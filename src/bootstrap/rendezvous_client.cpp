@@ -53,8 +53,9 @@ bool RendezvousClient::join_locally(FileDescriptor socket) {
       std::make_shared<FrameConnection>(loop_, FrameConnection::Detached{std::move(socket)},
                                         FrameConnection::Limits{.payload = kLargePayload});
   server_.is_known = true;
-  hello_.secret_digest = key_.digest();
-  search_.set_trouble(kNoAnswer);
+  hello_.secret_check = key_.check();
+  search_.set_trouble(
+      text(connection->peer_text(), " listens on the server's unix socket, but does not answer"));
   const auto answer = ask_to_join(*connection);
   if (!answer) return false;
   read_welcome(*answer);
@@ -82,7 +83,7 @@ bool RendezvousClient::join_over(FileDescriptor socket) {
   server_.is_known = key_.is_secret() || knowledge == Knowledge::known;
   hello_.here = ends.own;
   hello_.there = ends.peer;
-  hello_.secret_digest = {};
+  hello_.secret_check = 0;
   const auto answer = ask_to_join(*connection);
   if (!answer) return false;
   if (knowledge == Knowledge::none && !server_.is_known) {

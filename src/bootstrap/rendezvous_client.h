@@ -57,7 +57,7 @@ class RendezvousClient {
   [[nodiscard]] EventLoop& loop() { return loop_; }
 
  private:
-  // Does the same over connect_to_local_server()'s socket.
+  // Joins over the socket of connect_to_local_server(). Returns and throws as join_over() does.
   [[nodiscard]] bool join_locally(FileDescriptor socket);
   // Sends the hello. Returns the server's answer, or nothing if the connection ends first.
   [[nodiscard]] std::optional<Frame> ask_to_join(FrameConnection& connection);

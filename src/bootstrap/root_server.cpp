@@ -201,7 +201,7 @@ void RootServer::on_rank_connection_ended(int rank, FrameConnection& connection)
     advance();
   }
   const std::string why =
-      text(forged ? kForgedFrame : connection.why(), ", ", connection.description());
+      text(forged ? kForgedFrame : connection.why(), ", ", connection.ends_text());
   ranks_.finish(rank);
   if (!relays()) return;
   if (ranks_.empty()) return close();

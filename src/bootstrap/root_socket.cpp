@@ -13,7 +13,6 @@
 #include <string>
 
 #include <sys/socket.h>
-#include <unistd.h>
 
 namespace hccl::bootstrap {
 
@@ -35,8 +34,10 @@ FileDescriptor listen_for_local_ranks(const UniqueId& id) {
   FileDescriptor listener = try_listen_on_abstract(root_socket_name(id));
   if (!listener.valid()) {
     const int why = errno;
-    log(LogLevel::info, "bootstrap", "cannot listen on a unix socket (", system_error_text(why),
-        "): ranks on this host join over TCP");
+    log(why == EADDRINUSE ? LogLevel::warning : LogLevel::info, "bootstrap",
+        "cannot listen on the unix socket of ", id.addresses.front().to_text(), " (",
+        system_error_text(why), "), so ranks on this host join over TCP",
+        why == EADDRINUSE ? "; end the process that uses it: ss -xlp | grep hccl-root" : "");
   }
   return listener;
 }
@@ -44,9 +45,10 @@ FileDescriptor listen_for_local_ranks(const UniqueId& id) {
 FileDescriptor connect_to_local_server(const UniqueId& id) {
   FileDescriptor result(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!result.valid() || connect_to_abstract(result, root_socket_name(id)) != 0) return {};
-  if (peer_user(result.get()) == geteuid()) return result;
+  if (peer_could_be_traced(result.get())) return result;
   log(LogLevel::info, "bootstrap", "the unix socket of the server at ",
-      id.addresses.front().to_text(), " belongs to another user: this rank joins over TCP");
+      id.addresses.front().to_text(), " belongs to ", peer_text(result.get()),
+      ", another user or in another container: this rank joins over TCP");
   return {};
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The abstract unix socket through which ranks on the root server's host join. The kernel tells
-// each end which user runs the other, so these connections need no encryption.
+// The abstract unix socket through which ranks on the root server's host join. Each end makes sure
+// that the other could be traced, so these connections need no encryption: the processes could read
+// each other's memory anyway.
 #pragma once
 
 #include "base/file_descriptor.h"
@@ -19,7 +20,7 @@ namespace hccl::bootstrap {
 [[nodiscard]] FileDescriptor listen_for_local_ranks(const UniqueId& id);
 
 // Connects to the server of this id, without blocking. Returns an invalid descriptor if there is no
-// such server in this network namespace, or the server belongs to another user.
+// such server in this network namespace, or peer_could_be_traced() returns false for it.
 [[nodiscard]] FileDescriptor connect_to_local_server(const UniqueId& id);
 
 }  // namespace hccl::bootstrap

@@ -4,6 +4,7 @@
 
 #include "base/config.h"
 #include "base/error.h"
+#include "base/fields.h"
 #include "base/file_descriptor.h"
 #include "base/log.h"
 #include "base/sha256.h"
@@ -191,15 +192,13 @@ const SecretBytes& JoinKey::session_key() const {
   return session_key_;
 }
 
-Secret JoinKey::digest() const {
+std::uint16_t JoinKey::check() const {
   Sha256 hash;
-  hash.update(std::as_bytes(std::span("hccl-secret-digest")));
+  hash.update(std::as_bytes(std::span("hccl-secret-check")));
   hash.update(of_id_);
   hash.update(shared_);
   const Digest digest = hash.finish();
-  Secret result{};
-  std::copy_n(digest.begin(), result.size(), result.begin());
-  return result;
+  return WireReader(std::span(digest).first<sizeof(std::uint16_t)>()).u16();
 }
 
 }  // namespace hccl::bootstrap

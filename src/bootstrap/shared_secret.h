@@ -3,9 +3,10 @@
 // it is short.
 #pragma once
 
-#include "base/secret.h"
 #include "base/secret_bytes.h"
 #include "bootstrap/unique_id.h"
+
+#include <cstdint>
 
 namespace hccl::bootstrap {
 
@@ -32,9 +33,11 @@ class JoinKey {
   // join_secret(), which may be guessed: this blocks for about a tenth of a second, once per
   // process. Throws Error(hcclSystemError) if OpenSSL's configuration forbids it.
   [[nodiscard]] const SecretBytes& session_key() const;
-  // Returns a digest with which processes of one user compare their secrets. The digest is not
-  // stretched, so nobody else may see it.
-  [[nodiscard]] Secret digest() const;
+  // Returns a number with which processes of one user compare their secrets. It is too short to
+  // confirm a guess of a secret if a core dump reveals it.
+  [[nodiscard]] std::uint16_t check() const;
+  // Returns whether the first call of session_key() stretches a secret.
+  [[nodiscard]] bool needs_stretching() const { return !shared_.empty(); }
 
  private:
   SecretBytes of_id_;  // empty for a fixed address

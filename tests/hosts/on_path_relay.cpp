@@ -37,18 +37,20 @@ constexpr int kPollMilliseconds = 2;
 
 // Returns the size of the first record in `bytes`, or 0 if more bytes must arrive. A record is one
 // of TLS, with a header of 5 bytes, or one of a protected stream: a header of 4 bytes, which
-// contain the length, and a tag of 16. Everything else counts as a record as it arrives.
-std::size_t record_size(std::span<const std::byte> bytes) {
+// contain the length, and a tag of 16. Once a record of a stream has passed, no record of TLS
+// follows, and `is_stream` is set. Everything else counts as a record as it arrives.
+std::size_t record_size(std::span<const std::byte> bytes, bool& is_stream) {
   constexpr std::size_t kTlsHeader = 5;
   constexpr std::size_t kStreamOverhead = 4 + 16;
   constexpr std::size_t kMostStreamBytes = std::size_t{64} << 10;
   if (bytes.size() < kTlsHeader) return 0;
   const auto at = [&](std::size_t i) { return std::to_integer<std::size_t>(bytes[i]); };
   std::size_t size = bytes.size();
-  if (at(0) >= 20 && at(0) <= 23 && at(1) == 3 && at(2) <= 4) {
+  if (!is_stream && at(0) >= 20 && at(0) <= 23 && at(1) == 3 && at(2) <= 4) {
     size = kTlsHeader + (at(3) << 8) + at(4);
   } else if (const std::size_t length = at(0) + (at(1) << 8) + (at(2) << 16) + (at(3) << 24);
              length > 0 && length <= kMostStreamBytes) {
+    is_stream = true;
     size = kStreamOverhead + length;
   }
   return size <= bytes.size() ? size : 0;
@@ -64,6 +66,7 @@ struct Direction {
   std::deque<Piece> outgoing;
   std::optional<Bytes> held;  // a record that follows its successor
   int records = 0;
+  bool is_stream = false;  // whether the TLS handshake is over
   bool ended = false;
 
   void send(Bytes bytes, Clock::duration delay = {}) {
@@ -134,7 +137,7 @@ class Relay {
       Direction& direction = one.directions[from];
       receive(one.ends[from], direction);
       while (!one.is_cut) {
-        const std::size_t size = record_size(direction.received);
+        const std::size_t size = record_size(direction.received, direction.is_stream);
         if (size == 0) break;
         const auto end = direction.received.begin() + static_cast<std::ptrdiff_t>(size);
         Bytes record(direction.received.begin(), end);
@@ -142,9 +145,9 @@ class Relay {
         forward(one, from, std::move(record));
       }
       send(one.ends[1 - from], direction);
-      const bool is_empty = direction.outgoing.empty();
       if (direction.ended && direction.held) direction.send_held();
-      if (direction.ended && is_empty) shutdown(one.ends[1 - from].get(), SHUT_WR);
+      if (direction.ended && direction.outgoing.empty())
+        shutdown(one.ends[1 - from].get(), SHUT_WR);
     }
     const bool both_ended = one.directions[0].ended && one.directions[1].ended;
     if (both_ended && one.directions[0].outgoing.empty() && one.directions[1].outgoing.empty())

@@ -8,7 +8,10 @@
 #include "connections.h"
 #include "processes.h"
 
+#include <functional>
 #include <future>
+
+#include <sched.h>
 
 namespace hccl::bootstrap::test {
 namespace {
@@ -44,7 +47,7 @@ TEST(LocalJoin, NeedsTheSecret) {
   EXPECT_FALSE(connect_to_local_server(guessed).valid());
   FarEnd intruder(connect_to_name(root_socket_name(id)));
   Hello hello = hello_of(1, 2);
-  hello.secret_digest = JoinKey(guessed).digest();
+  hello.secret_check = JoinKey(guessed).check();
   intruder->send(FrameType::hello, serialize(hello));
   const auto frame = intruder.read_until(FrameType::refusal);
   ASSERT_TRUE(frame);
@@ -131,7 +134,7 @@ TEST_F(LocalJoinWithCommId, IdAloneDoesNotSufficeIfThereIsASecret) {
   expect_joined();
 }
 
-TEST_F(LocalJoinWithCommId, NameTakenByOtherUserDelaysNobody) {
+TEST_F(LocalJoinWithCommId, NameTakenByOtherUserIsAvoided) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root";
   processes_.start(2, {}, [this](Report& report) {
     become_another_user();
@@ -146,22 +149,42 @@ TEST_F(LocalJoinWithCommId, NameTakenByOtherUserDelaysNobody) {
   expect_joined();
 }
 
+// Becomes an intruder, who connects to the server's unix socket with a valid hello. Reports whether
+// the server welcomes the intruder.
+void intrude(const UniqueId& id, Report& report, const std::function<bool()>& become_intruder) {
+  if (!become_intruder()) return write_report(report, 1, "cannot become an intruder");
+  FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const std::string name = root_socket_name(id);
+  if (!wait_until([&] { return connect_to_abstract(socket, name) == 0; }))
+    return write_report(report, 1, "cannot connect");
+  FarEnd intruder(std::move(socket));
+  Hello hello = hello_of(1, 2);
+  hello.secret_check = JoinKey(id).check();
+  intruder->send(FrameType::hello, serialize(hello));
+  const bool is_welcome = intruder.read_until(FrameType::welcome).has_value();
+  write_report(report, is_welcome ? 2 : 0, is_welcome ? "was welcomed" : "");
+}
+
 TEST_F(LocalJoinWithCommId, OtherUserIsRefused) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root";
   join(0, environment());
   processes_.start(2, environment(), [this](Report& report) {
-    become_another_user();
-    FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    const auto is_connected = [&] {
-      return connect_to_abstract(socket, root_socket_name(id())) == 0;
-    };
-    if (!wait_until(is_connected)) return write_report(report, 1, "cannot connect");
-    FarEnd intruder(std::move(socket));
-    Hello hello = hello_of(1, 2);
-    hello.secret_digest = JoinKey(id()).digest();
-    intruder->send(FrameType::hello, serialize(hello));
-    const bool has_answer = intruder.read_until(FrameType::welcome).has_value();
-    write_report(report, has_answer ? 2 : 0, has_answer ? "was welcomed" : "");
+    intrude(id(), report, [] {
+      become_another_user();
+      return true;
+    });
+  });
+  processes_.expect_reported(2, 0, "");
+  join(1, environment());
+  expect_joined();
+}
+
+// Containers may share a network namespace. In another user namespace, every user may be root.
+TEST_F(LocalJoinWithCommId, OtherContainerIsRefused) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root";
+  join(0, environment());
+  processes_.start(2, environment(), [this](Report& report) {
+    intrude(id(), report, [] { return unshare(CLONE_NEWUSER) == 0; });
   });
   processes_.expect_reported(2, 0, "");
   join(1, environment());

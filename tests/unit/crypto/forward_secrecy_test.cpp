@@ -71,7 +71,7 @@ Octets expand_label(std::span<const unsigned char> secret, std::string_view labe
   return {expanded.begin(), expanded.begin() + static_cast<std::ptrdiff_t>(size)};
 }
 
-// Returns the secret of which the keys of the handshake are derived (RFC 8446, section 7.1).
+// Returns the secret from which the keys of the handshake are derived (RFC 8446, section 7.1).
 // `exchanged`: the result of the ephemeral key exchange.
 Hash handshake_secret(std::span<const unsigned char> key,
                       std::span<const unsigned char> exchanged) {
