@@ -15,6 +15,7 @@ void free_secret_memory(void* memory, std::size_t bytes) noexcept;
 
 template <class Value>
 struct SecretAllocator {
+  // NOLINTNEXTLINE(readability-identifier-naming): the standard requires this name
   using value_type = Value;
 
   SecretAllocator() = default;

@@ -25,10 +25,9 @@ constexpr std::size_t kFew = 100;
 constexpr std::size_t kMany = 40'000;
 
 std::int32_t element(int rank, std::size_t index, int call) {
-  return static_cast<std::int32_t>((index + 1) * 2654435761U +
-                                   static_cast<unsigned>(rank) * 40503U +
-                                   static_cast<unsigned>(call) * 9176U) >>
-         4;
+  const std::size_t mixed = (index + 1) * 2654435761 + static_cast<std::size_t>(rank) * 40503 +
+                            static_cast<std::size_t>(call) * 9176;
+  return static_cast<std::int32_t>(static_cast<std::uint32_t>(mixed)) >> 4;
 }
 
 std::vector<std::int32_t> elements(int rank, std::size_t count, int call) {

@@ -100,7 +100,8 @@ bool decrypts(std::span<const unsigned char> record, std::span<const unsigned ch
 std::vector<Octets> records_in(const Octets& stream) {
   std::vector<Octets> records;
   for (auto at = stream.begin(); at != stream.end(); at += std::ssize(records.back())) {
-    const auto size = static_cast<std::ptrdiff_t>(kRecordHeader) + at[3] * 256 + at[4];
+    const auto size =
+        static_cast<std::ptrdiff_t>(kRecordHeader) + std::ptrdiff_t{at[3]} * 256 + at[4];
     records.emplace_back(at, at + size);
   }
   return records;
