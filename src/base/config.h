@@ -28,7 +28,7 @@ struct Config {
   bool cma_disable = false;     // HCCL_CMA_DISABLE: do not read other processes' memory
   bool explain = false;         // HCCL_EXPLAIN: log the path that each kind of call takes, and why
   bool blocking = false;        // HCCL_BLOCKING: calls that queue work also wait for it
-  std::string secret;           // HCCL_SECRET: the secret shared by the ranks that use HCCL_COMM_ID
+  std::string secret;           // HCCL_SECRET: the secret that all ranks share
   std::string secret_file;      // HCCL_SECRET_FILE: the path of a file that contains the secret
   bool require_secret = false;  // HCCL_REQUIRE_SECRET
   // HCCL_ENCRYPT=off|integrity|full; none: full between hosts if the ranks share a secret and the

@@ -138,10 +138,6 @@ void NodeExchange::on_no_room(int error) {
                                     "; ", advice_on(error, "start all ranks again")));
 }
 
-std::string NodeExchange::describe(const FrameConnection& connection) const {
-  return peer_text(connection.fd());
-}
-
 // Stores a rank's contribution. Returns false for a frame that no rank of this communicator would
 // send.
 bool NodeExchange::take_contribution(PendingConnections::Pending& pending, Frame& frame) {

@@ -35,7 +35,6 @@ class NodeExchange final : private PendingConnections::Owner {
   void on_accepted(FileDescriptor socket, const SocketAddress& peer) override;
   void on_pending_frame(PendingConnections::Pending& pending, Frame& frame) override;
   void on_no_room(int error) override;
-  [[nodiscard]] std::string describe(const FrameConnection& connection) const override;
 
   void lead(Contribution mine, const MakeControl& make_control);
   void follow(Contribution mine);

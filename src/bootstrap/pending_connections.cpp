@@ -189,9 +189,9 @@ std::shared_ptr<FrameConnection> PendingConnections::take(Pending& pending) {
 void PendingConnections::reject(Pending& pending, const std::string& why) {
   const FrameConnection& connection = *pending.connection;
   if (connection.has_heard() || !connection.ended()) {
-    rejections_.report([&] { return owner_.describe(connection); }, why);
+    rejections_.report([&] { return connection.peer_text(); }, why);
   } else if (log_enabled(LogLevel::info)) {
-    log(LogLevel::info, "bootstrap", owner_.describe(connection),
+    log(LogLevel::info, "bootstrap", connection.peer_text(),
         " connected and closed the connection");
   }
   take(pending)->close();

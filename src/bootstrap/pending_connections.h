@@ -43,8 +43,6 @@ class PendingConnections final : private FrameConnection::Owner {
     virtual void on_pending_frame(Pending& pending, Frame& frame) = 0;
     // Called if accept4() fails with errno `error` and there is no pending connection to drop.
     virtual void on_no_room(int error) = 0;
-    // Returns a description of the other end, for the log.
-    [[nodiscard]] virtual std::string describe(const FrameConnection& connection) const = 0;
   };
 
   struct Limits {

@@ -79,10 +79,6 @@ void RankAdmission::on_no_room(int /*error*/) {
   if (local_) local_->pause_accepting();
 }
 
-std::string RankAdmission::describe(const FrameConnection& connection) const {
-  return connection.peer_text();
-}
-
 void RankAdmission::add_local(FileDescriptor socket) {
   if (peer_could_be_traced(socket.get())) return local_->add({std::move(socket)});
   local_->rejections().report([&] { return peer_text(socket.get()); },
@@ -138,7 +134,7 @@ void RankAdmission::on_pending_frame(Pending& pending, Frame& frame) {
 }
 
 void RankAdmission::turn_away(Pending& pending, Refusal::Reason reason, const std::string& why) {
-  pending.list.rejections().report([&] { return describe(*pending.connection); }, why);
+  pending.list.rejections().report([&] { return pending.connection->peer_text(); }, why);
   const auto connection = take(pending);
   connection->send(FrameType::refusal, serialize(Refusal{reason}));
   connection->finish();
@@ -146,7 +142,7 @@ void RankAdmission::turn_away(Pending& pending, Refusal::Reason reason, const st
 
 void RankAdmission::refuse(Pending& pending, const Failure& failure, bool is_logged) {
   if (is_logged) {
-    pending.list.rejections().report([&] { return describe(*pending.connection); },
+    pending.list.rejections().report([&] { return pending.connection->peer_text(); },
                                      text("was refused: ", failure.text));
   }
   const auto connection = take(pending);

@@ -44,7 +44,7 @@ class RankAdmission final : private PendingConnections::Owner {
   }
   // Sends the rank the reason why it may not join, and closes the connection. `is_logged`: whether
   // to log this as a rejection.
-  void refuse(Pending& pending, const Failure& failure, bool is_logged);
+  static void refuse(Pending& pending, const Failure& failure, bool is_logged);
   // Returns whether the identity of the other end is unverified: the key is public, and the other
   // end is on another machine, whose users this kernel does not know.
   [[nodiscard]] bool is_taken_at_its_word(const FrameConnection& connection) const;
@@ -53,11 +53,10 @@ class RankAdmission final : private PendingConnections::Owner {
   void on_accepted(FileDescriptor socket, const SocketAddress& from) override;
   void on_pending_frame(Pending& pending, Frame& frame) override;
   void on_no_room(int error) override;
-  [[nodiscard]] std::string describe(const FrameConnection& connection) const override;
 
   void add_local(FileDescriptor socket);
   void cut_off(const FileDescriptor& socket, const Address& peer, const char* why);
-  void turn_away(Pending& pending, Refusal::Reason reason, const std::string& why);
+  static void turn_away(Pending& pending, Refusal::Reason reason, const std::string& why);
   [[nodiscard]] std::string wrong_user(const FrameConnection& connection) const;
 
   const UniqueId& id_;

@@ -82,7 +82,7 @@ void RootServer::on_hello(RankAdmission::Pending& pending, const Hello& hello) {
   const auto failure = rendezvous_.admit(hello, pending.connection->peer_text());
   if (!failure) return admit(pending, hello);
   const bool concerns_all = rendezvous_.phase() == Rendezvous::Phase::failed && !ended_;
-  admission_.refuse(pending, *failure, !rendezvous_.is_over());
+  RankAdmission::refuse(pending, *failure, !rendezvous_.is_over());
   if (rendezvous_.phase() == Rendezvous::Phase::failed) note_told(hello.rank);
   if (concerns_all) advance();
 }

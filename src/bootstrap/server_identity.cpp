@@ -54,10 +54,9 @@ void ServerIdentity::throw_other_secret() const {
   if (id.kind == UniqueId::Kind::with_secret) {
     throw Error(
         hcclInvalidArgument,
-        text("the unique id belongs to a different server than the one that now listens ", "at ",
+        text("the unique id belongs to a different server than the one that now listens at ",
              where(), ", or the server has a different HCCL_SECRET than rank ", joining_rank,
-             "; pass an id created in this run, and set the same HCCL_SECRET "
-             "on every rank"));
+             "; pass an id created in this run, and set the same HCCL_SECRET on every rank"));
   }
   throw Error(hcclInvalidArgument,
               text("the server of HCCL_COMM_ID at ", where(), " has a different HCCL_SECRET than ",

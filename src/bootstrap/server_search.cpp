@@ -77,7 +77,9 @@ bool ServerSearch::try_locally(const Join& join) {
   FileDescriptor socket = connect_to_local_server(server_.id);
   if (!socket.valid()) return false;
   server_.address = server_.id.addresses.front();
-  return join(std::move(socket), Route::unix_socket);
+  if (join(std::move(socket), Route::unix_socket)) return true;
+  server_.address = {};
+  return false;
 }
 
 ServerSearch::Attempt ServerSearch::try_address(const Address& address, const Join& join) {

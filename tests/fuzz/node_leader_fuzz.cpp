@@ -55,7 +55,6 @@ class Leader final : PendingConnections::Owner {
     pending_.reject(pending, "is a fuzzer");
   }
   void on_no_room(int) override { fuzz::check(false, "the ring has free space"); }
-  [[nodiscard]] std::string describe(const FrameConnection&) const override { return "a fuzzer"; }
 
   static void send_to(const FileDescriptor& socket, std::span<const std::byte> bytes,
                       std::size_t descriptors) {

@@ -66,7 +66,6 @@ TEST(LocalJoin, NoProcessKeepsTheSocketListening) {
     void on_accepted(FileDescriptor, const SocketAddress&) override {}
     void on_pending_frame(PendingConnections::Pending&, Frame&) override {}
     void on_no_room(int) override {}
-    std::string describe(const FrameConnection&) const override { return {}; }
   } nobody;
   EventLoop loop;
   loop.open();
