@@ -133,7 +133,7 @@ void NodeExchange::on_pending_frame(PendingConnections::Pending& pending, Frame&
     pending_->reject(pending, "sent a frame that no rank of this communicator sends");
 }
 
-void NodeExchange::on_no_room(int error) {
+bool NodeExchange::on_no_room(int error) {
   throw Error(hcclSystemError, text("cannot accept a rank's connection: ", system_error_text(error),
                                     "; ", advice_on(error, "start all ranks again")));
 }

@@ -34,7 +34,7 @@ class NodeExchange final : private PendingConnections::Owner {
  private:
   void on_accepted(FileDescriptor socket, const SocketAddress& peer) override;
   void on_pending_frame(PendingConnections::Pending& pending, Frame& frame) override;
-  void on_no_room(int error) override;
+  bool on_no_room(int error) override;
 
   void lead(Contribution mine, const MakeControl& make_control);
   void follow(Contribution mine);

@@ -22,7 +22,6 @@ constexpr int kBacklog = 4096;
 // are served even while many others wait to be accepted.
 constexpr int kMostAcceptedAtOnce = 16;
 constexpr std::chrono::milliseconds kNoRoomPause{100};
-constexpr std::chrono::seconds kComplaintPeriod{10};
 
 }  // namespace
 
@@ -100,18 +99,11 @@ void PendingConnections::accept_some() {
     if (error == EAGAIN) return;
     if (error == EINTR || error == ECONNABORTED) continue;
     if (count > 0) return;  // the connections just accepted are served before any is dropped
-    if (!drop_one("had not authenticated when descriptors or memory ran out"))
-      return owner_.on_no_room(error);
+    if (!make_room() && !owner_.on_no_room(error)) return;
   }
 }
 
 void PendingConnections::pause_accepting() {
-  if (!complained_ || next_complaint_.expired()) {
-    complained_ = true;
-    next_complaint_ = Deadline::after(kComplaintPeriod);
-    log(LogLevel::error, "bootstrap", "cannot accept connections for lack of descriptors or ",
-        "memory; raise ulimit -n");
-  }
   paused_ = true;
   pause_.start(kNoRoomPause, [this] {
     paused_ = false;
@@ -128,6 +120,10 @@ void PendingConnections::add(FrameConnection::Detached connection) {
   pending_.push_back({added, Deadline::after(limits_.time), *this});
   watch_deadlines();
   on_activity(*added);
+}
+
+bool PendingConnections::make_room() {
+  return drop_one("had not authenticated when descriptors or memory ran out");
 }
 
 // Drops the oldest connection from which nothing has arrived, because a rank begins its handshake

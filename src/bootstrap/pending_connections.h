@@ -41,8 +41,9 @@ class PendingConnections final : private FrameConnection::Owner {
     // Called for each frame of a pending connection. May take() or reject() the connection, or
     // leave it pending.
     virtual void on_pending_frame(Pending& pending, Frame& frame) = 0;
-    // Called if accept4() fails with errno `error` and there is no pending connection to drop.
-    virtual void on_no_room(int error) = 0;
+    // Called if accept4() fails with errno `error` and this list has no connection to drop. May
+    // pause_accepting(). Returns true if it has made room elsewhere.
+    virtual bool on_no_room(int error) = 0;
   };
 
   struct Limits {
@@ -62,6 +63,9 @@ class PendingConnections final : private FrameConnection::Owner {
   void close_listener();
   // Stops accepting for 100 ms, during which other parts of the program may release descriptors.
   void pause_accepting();
+  // Rejects the connection that is least likely to come from a rank, because descriptors or memory
+  // have run out. Returns false if there is no connection.
+  [[nodiscard]] bool make_room();
 
   // Adds a connection. If there are too many, drops another connection.
   void add(FrameConnection::Detached connection);
@@ -92,8 +96,6 @@ class PendingConnections final : private FrameConnection::Owner {
   Owner& owner_;
   std::list<Pending> pending_;  // in order of arrival
   RejectionLog rejections_{"bootstrap"};
-  Deadline next_complaint_ = Deadline::never();
-  bool complained_ = false;
   bool waiting_ = false;
   bool paused_ = false;
   bool expiry_is_set_ = false;

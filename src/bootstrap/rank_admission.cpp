@@ -28,6 +28,8 @@ constexpr const char* kUnreadableHello =
     "sent a hello message that this version cannot read; if it is a rank, install the same "
     "version of hccl on its host";
 
+constexpr std::chrono::seconds kComplaintPeriod{10};
+
 // Returns the maximum number of pending connections. This number is small, because other parts of
 // the process need descriptors too, and because the kernel makes the thread wait for an RCU grace
 // period (10 ms on a busy machine) whenever the number of descriptors first exceeds 64 or a higher
@@ -74,9 +76,21 @@ void RankAdmission::close_all() {
   remote_.close_all();
 }
 
-void RankAdmission::on_no_room(int /*error*/) {
+// A flood over TCP must not keep out the ranks on this host, so drops a TCP connection if there is
+// one. Otherwise only other parts of the process can release descriptors.
+bool RankAdmission::on_no_room(int /*error*/) {
+  if (remote_.make_room()) return true;
+  complain_about_no_room();
   remote_.pause_accepting();
   if (local_) local_->pause_accepting();
+  return false;
+}
+
+void RankAdmission::complain_about_no_room() {
+  if (next_complaint_ && !next_complaint_->expired()) return;
+  next_complaint_ = Deadline::after(kComplaintPeriod);
+  log(LogLevel::error, "bootstrap", "cannot accept connections for lack of descriptors or ",
+      "memory; raise ulimit -n");
 }
 
 void RankAdmission::add_local(FileDescriptor socket) {

@@ -3,6 +3,7 @@
 // the kernel reports about it, and passes the connection to the owner after a valid hello.
 #pragma once
 
+#include "base/deadline.h"
 #include "bootstrap/frame_connection.h"
 #include "bootstrap/messages.h"
 #include "bootstrap/pending_connections.h"
@@ -52,8 +53,9 @@ class RankAdmission final : private PendingConnections::Owner {
  private:
   void on_accepted(FileDescriptor socket, const SocketAddress& from) override;
   void on_pending_frame(Pending& pending, Frame& frame) override;
-  void on_no_room(int error) override;
+  bool on_no_room(int error) override;
 
+  void complain_about_no_room();
   void add_local(FileDescriptor socket);
   void cut_off(const FileDescriptor& socket, const Address& peer, const char* why);
   static void turn_away(Pending& pending, Refusal::Reason reason, const std::string& why);
@@ -64,6 +66,7 @@ class RankAdmission final : private PendingConnections::Owner {
   Owner& owner_;
   PendingConnections remote_;
   std::optional<PendingConnections> local_;  // a list of its own, which no flood over TCP displaces
+  std::optional<Deadline> next_complaint_;
 };
 
 }  // namespace hccl::bootstrap

@@ -79,7 +79,9 @@ void RootServer::wait_until_all_know(std::chrono::milliseconds patience) {
 }
 
 void RootServer::on_hello(RankAdmission::Pending& pending, const Hello& hello) {
-  const auto failure = rendezvous_.admit(hello, pending.connection->peer_text());
+  const FrameConnection& connection = *pending.connection;
+  const auto failure = rendezvous_.admit(
+      hello, connection.is_local() ? "unix socket" : connection.ends().peer.to_text());
   if (!failure) return admit(pending, hello);
   const bool concerns_all = rendezvous_.phase() == Rendezvous::Phase::failed && !ended_;
   RankAdmission::refuse(pending, *failure, !rendezvous_.is_over());

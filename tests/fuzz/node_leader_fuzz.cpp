@@ -54,7 +54,10 @@ class Leader final : PendingConnections::Owner {
     if (take(frame)) return pending_.take(pending)->close();
     pending_.reject(pending, "is a fuzzer");
   }
-  void on_no_room(int) override { fuzz::check(false, "the ring has free space"); }
+  bool on_no_room(int) override {
+    fuzz::check(false, "the ring has free space");
+    return false;
+  }
 
   static void send_to(const FileDescriptor& socket, std::span<const std::byte> bytes,
                       std::size_t descriptors) {

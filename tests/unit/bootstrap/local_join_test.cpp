@@ -7,11 +7,15 @@
 #include "bootstrap/server_registry.h"
 #include "connections.h"
 #include "processes.h"
+#include "ranks.h"
 
+#include <algorithm>
+#include <array>
 #include <functional>
 #include <future>
 
 #include <sched.h>
+#include <sys/resource.h>
 
 namespace hccl::bootstrap::test {
 namespace {
@@ -65,7 +69,7 @@ TEST(LocalJoin, NoProcessKeepsTheSocketListening) {
   class Nobody final : public PendingConnections::Owner {
     void on_accepted(FileDescriptor, const SocketAddress&) override {}
     void on_pending_frame(PendingConnections::Pending&, Frame&) override {}
-    void on_no_room(int) override {}
+    bool on_no_room(int) override { return false; }
   } nobody;
   EventLoop loop;
   loop.open();
@@ -131,6 +135,38 @@ TEST_F(LocalJoinWithCommId, IdAloneDoesNotSufficeIfThereIsASecret) {
   processes_.expect_reported(1, hcclInvalidArgument, "set the same HCCL_SECRET on every rank");
   join_with_id(1, "known to the ranks alone");
   expect_joined();
+}
+
+// Creates an id, and leaves its server few free descriptors.
+void serve_with_few_descriptors(Processes& processes) {
+  processes.board().id = create_unique_id();
+  const int lowest_free = dup(STDIN_FILENO);
+  close(lowest_free);
+  const auto limit = static_cast<rlim_t>(lowest_free) + 4;
+  const rlimit few{limit, limit};
+  setrlimit(RLIMIT_NOFILE, &few);
+  processes.board().has_id = true;
+  pause();
+}
+
+TEST_F(LocalJoinWithCommId, SilentTcpPeersKeepNoLocalRankOut) {
+  if (hccl::test::sanitized()) GTEST_SKIP() << "needs another build: without sanitizers";
+  Board& board = processes_.board();
+  testing::internal::CaptureStderr();
+  processes_.start(2, {}, [this](Report&) { serve_with_few_descriptors(processes_); });
+  ASSERT_TRUE(wait_until([&] { return board.has_id.load(); }));
+  const Address server = decode(board.id).addresses.front();
+  std::array<FileDescriptor, 16> silent;
+  std::ranges::generate(silent, [&] { return connect_to(server); });
+  for (const int rank : {0, 1}) {
+    processes_.start(rank, {}, [&, rank](Report& report) {
+      const Ending ending = try_join(board.id, 2, rank);
+      write_report(report, ending.code, ending.text);
+    });
+  }
+  expect_joined();
+  const std::string printed = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(printed.find("cannot accept connections"), std::string::npos) << printed;
 }
 
 TEST_F(LocalJoinWithCommId, NameTakenByOtherUserIsAvoided) {
