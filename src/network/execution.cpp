@@ -107,10 +107,17 @@ bool Execution::touch(const Span& a, const Span& b) const {
 bool Execution::step_over() {
   if (std::ranges::any_of(sends_, is_open) || std::ranges::any_of(receives_, is_open)) return false;
   const auto unflushed = [](const Flow& flow) { return !flow.connection->endpoint->flushed(); };
-  if (std::ranges::any_of(sends_, unflushed)) return false;
+  if (std::ranges::any_of(sends_, unflushed) || (is_last_step() && !is_flushed())) return false;
   ++step_;
   begin_step();
   return true;
+}
+
+// Returns whether the transports neither read nor write the call's memory any more.
+bool Execution::is_flushed() const {
+  return std::ranges::all_of(connections_, [](const PeerConnection& connection) {
+    return connection.endpoint->flushed();
+  });
 }
 
 PeerConnection& Execution::connection_to(int peer) {
@@ -137,11 +144,10 @@ bool Execution::take_header(PeerConnection& connection) {
 
 void Execution::add_interests(std::vector<transport::WaitSet::Entry>& entries) const {
   if (held()) return;
-  const auto entry_of = [&](const Flow& flow) -> transport::Interest& {
+  const auto entry_of = [&](const PeerConnection& connection) -> transport::Interest& {
     auto found =
-        std::ranges::find(entries, flow.connection->endpoint, &transport::WaitSet::Entry::endpoint);
-    if (found == entries.end())
-      found = entries.insert(entries.end(), {flow.connection->endpoint, {}});
+        std::ranges::find(entries, connection.endpoint, &transport::WaitSet::Entry::endpoint);
+    if (found == entries.end()) found = entries.insert(entries.end(), {connection.endpoint, {}});
     return found->interest;
   };
   const auto held_up = [](const Flow& flow, bool receives) {
@@ -149,21 +155,28 @@ void Execution::add_interests(std::vector<transport::WaitSet::Entry>& entries) c
   };
   for (const Flow& flow : receives_) {
     if (flow.connection != nullptr && !flow.complete() && !held_up(flow, true))
-      entry_of(flow).readable = true;
+      entry_of(*flow.connection).readable = true;
   }
   bool waits = std::ranges::any_of(receives_, is_open) || std::ranges::any_of(sends_, is_open);
   for (const Flow& flow : sends_) {
     // Even after a send is complete, the transport may still be reading its bytes in place.
     if (!flow.complete()) {
-      if (!held_up(flow, false)) entry_of(flow).writable = true;
+      if (!held_up(flow, false)) entry_of(*flow.connection).writable = true;
     } else if (!flow.connection->endpoint->flushed()) {
-      entry_of(flow).flushed = true;
+      entry_of(*flow.connection).flushed = true;
+      waits = true;
+    }
+  }
+  if (!waits && is_last_step()) {
+    for (const PeerConnection& connection : connections_) {
+      if (connection.endpoint->flushed()) continue;
+      entry_of(connection).flushed = true;
       waits = true;
     }
   }
   if (waits) return;
   // All endpoints have been flushed since advance(): makes the wait end at once.
-  for (const Flow& flow : sends_) entry_of(flow).flushed = true;
+  for (const PeerConnection& connection : connections_) entry_of(connection).flushed = true;
 }
 
 std::vector<int> Execution::awaited() const {

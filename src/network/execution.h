@@ -57,6 +57,8 @@ class Execution {
 
  private:
   [[nodiscard]] bool held() const { return earlier_ != nullptr && earlier_->step_ == 0; }
+  [[nodiscard]] bool is_last_step() const { return step_ + 1 == schedule_.steps.size(); }
+  [[nodiscard]] bool is_flushed() const;
   void begin_step();
   [[nodiscard]] bool step_over();
   [[nodiscard]] PeerConnection& connection_to(int peer);

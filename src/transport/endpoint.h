@@ -82,8 +82,9 @@ class Endpoint {
   [[nodiscard]] virtual std::size_t try_send_parts(
       std::span<const std::span<const std::byte>> parts) = 0;
   // Returns whether the caller may overwrite the memory of all bytes accepted so far by try_send()
-  // and try_send_parts(), and the transport has passed them on. Tries to pass on those that it has
-  // not. Throws PeerLost if that fails.
+  // and try_send_parts(), and the transport has passed them on. Also returns false while the peer
+  // can still write to destinations that try_receive_into() has filled. Tries to pass on the bytes
+  // that the transport has not passed on yet. Throws PeerLost if that fails.
   [[nodiscard]] virtual bool flushed() = 0;
 
   // Lends at most `most` of the arrived bytes, starting at the first unreleased byte. The bytes

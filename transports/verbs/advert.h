@@ -31,6 +31,8 @@ constexpr std::size_t kLeastDirect = std::size_t{16} << 10;
 // can be in flight, because data from the ring may close an advert before the sender has read it.
 constexpr std::uint32_t kAdvertSlots = 8;
 constexpr std::uint32_t kMaxAdverts = 4;
+// Number of requests that an advert takes: opening the window, the advert and closing the window.
+constexpr std::uint32_t kAdvertRequests = 3;
 
 // The sender's view of the latest advert.
 class SenderView {

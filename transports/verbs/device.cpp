@@ -18,6 +18,8 @@ Registration::~Registration() {
   if (region_ != nullptr) static_cast<void>(device_->library().dereg_mr(region_));
 }
 
+void FreeWindow::operator()(ibv_mw* window) const { static_cast<void>(ibv_dealloc_mw(window)); }
+
 std::shared_ptr<RdmaDevice> RdmaDevice::open(const VerbsLibrary& library, const UsablePort& port) {
   const std::shared_ptr<RdmaDevice> device(new RdmaDevice(library, port));
   device->open_context();
@@ -42,6 +44,7 @@ void RdmaDevice::open_context() {
              system_error_text(context_ == nullptr ? error : errno),
              "; check that /dev/infiniband exists and that this process may read and write it"));
   }
+  find_windows();
   const int flags = fcntl(context_->async_fd, F_GETFL);
   fcntl(context_->async_fd, F_SETFL, flags | O_NONBLOCK);
 }
@@ -51,8 +54,33 @@ RdmaDevice::~RdmaDevice() {
   if (context_ != nullptr) static_cast<void>(library_.close_device(context_));
 }
 
+// Also allocates a window, because a driver may lack the function although the NIC has windows.
+void RdmaDevice::find_windows() {
+  constexpr std::uint32_t kSoftwareVendor = 0xffffff;
+  constexpr unsigned kType2 = IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B;
+  ibv_device_attr attributes{};
+  if (library_.query_device(context_, &attributes) != 0 ||
+      (attributes.device_cap_flags & kType2) == 0) {
+    return;
+  }
+  ibv_mw* const window = ibv_alloc_mw(domain_, IBV_MW_TYPE_2);
+  if (window == nullptr) return;
+  static_cast<void>(ibv_dealloc_mw(window));
+  has_windows_ = true;
+  confines_windows_ = attributes.vendor_id != kSoftwareVendor;
+}
+
+MemoryWindow RdmaDevice::allocate_window() {
+  ibv_mw* const window = ibv_alloc_mw(domain_, IBV_MW_TYPE_2);
+  if (window != nullptr) return {window, FreeWindow{shared_from_this()}};
+  throw Error(hcclSystemError,
+              text("cannot allocate a memory window on ", port_.device, ": ",
+                   system_error_text(errno), "; use fewer communicators and streams"));
+}
+
 std::optional<Registration> RdmaDevice::try_register(std::span<std::byte> memory, bool remote) {
-  const int access = IBV_ACCESS_LOCAL_WRITE | (remote ? IBV_ACCESS_REMOTE_WRITE : 0);
+  const int for_peers = has_windows_ ? IBV_ACCESS_MW_BIND : IBV_ACCESS_REMOTE_WRITE;
+  const int access = IBV_ACCESS_LOCAL_WRITE | (remote ? for_peers : 0);
   ibv_mr* const region = library_.reg_mr(domain_, memory.data(), memory.size(), access);
   if (region == nullptr) return std::nullopt;
   return Registration(shared_from_this(), region);

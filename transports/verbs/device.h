@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // An open NIC (RDMA device), with the port in use, a protection domain and the asynchronous events.
+// Peers write to registered memory through memory windows of type 2: such a window belongs to one
+// queue pair, so only the peer of that queue pair can use it, and only for the range to which the
+// window was opened.
 #pragma once
 
 #include "transport/transport.h"
@@ -36,6 +39,7 @@ class Registration {
 
   [[nodiscard]] std::uint32_t local_key() const { return region_->lkey; }
   [[nodiscard]] std::uint32_t remote_key() const { return region_->rkey; }
+  [[nodiscard]] ibv_mr* region() const { return region_; }
 
  private:
   friend class RdmaDevice;
@@ -45,6 +49,15 @@ class Registration {
   std::shared_ptr<RdmaDevice> device_;
   ibv_mr* region_ = nullptr;
 };
+
+struct FreeWindow {
+  std::shared_ptr<RdmaDevice> device;  // kept open while the window exists
+
+  void operator()(ibv_mw* window) const;
+};
+// A memory window, which QueuePair::open() opens. Must be destroyed before the registration of the
+// memory to which it is open.
+using MemoryWindow = std::unique_ptr<ibv_mw, FreeWindow>;
 
 // Shared by a transport and its endpoints. Thread safety: any thread.
 class RdmaDevice : public std::enable_shared_from_this<RdmaDevice> {
@@ -61,8 +74,15 @@ class RdmaDevice : public std::enable_shared_from_this<RdmaDevice> {
   [[nodiscard]] ibv_pd* domain() const { return domain_; }
   [[nodiscard]] const UsablePort& port() const { return port_; }
 
-  // Registers memory for local access and, if `remote`, for writes by peers. Returns nothing and
-  // sets errno on failure.
+  // Returns whether the device and its driver have memory windows of type 2.
+  [[nodiscard]] bool has_windows() const { return has_windows_; }
+  // Returns whether the device has windows and confines the peer to the range of a window.
+  // Soft-RoCE (rxe) confines it only to the registration.
+  [[nodiscard]] bool confines_windows() const { return confines_windows_; }
+  // Returns a closed window. Requires has_windows(). Throws Error(hcclSystemError).
+  [[nodiscard]] MemoryWindow allocate_window();
+  // Registers memory for local access and, if `remote`, for writes by peers: through windows, or if
+  // there are none, with the registration's remote key. Returns nothing and sets errno on failure.
   [[nodiscard]] std::optional<Registration> try_register(std::span<std::byte> memory, bool remote);
 
   // Returns the descriptor that becomes readable when an asynchronous event arrives.
@@ -75,12 +95,15 @@ class RdmaDevice : public std::enable_shared_from_this<RdmaDevice> {
   RdmaDevice(const VerbsLibrary& library, UsablePort port)
       : library_(library), port_(std::move(port)) {}
   void open_context();
+  void find_windows();
   void record(const ibv_async_event& event);
 
   const VerbsLibrary& library_;
   const UsablePort port_;
   ibv_context* context_ = nullptr;
   ibv_pd* domain_ = nullptr;
+  bool has_windows_ = false;
+  bool confines_windows_ = false;
   std::mutex mutex_;
   transport::Trouble trouble_;
 };

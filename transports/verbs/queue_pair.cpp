@@ -146,9 +146,37 @@ std::uint64_t QueuePair::write(std::span<const std::byte> bytes, std::uint32_t l
   request.imm_data = htonl(immediate);
   request.wr.rdma.remote_addr = target.address;
   request.wr.rdma.rkey = target.key;
+  return post_or_throw(request);
+}
+
+std::uint64_t QueuePair::open(ibv_mw& window, const Registration& registered,
+                              std::span<std::byte> memory) {
+  ibv_send_wr request{};
+  request.opcode = IBV_WR_BIND_MW;
+  request.send_flags = IBV_SEND_SIGNALED;
+  request.bind_mw.mw = &window;
+  request.bind_mw.rkey = next_key(window);
+  request.bind_mw.bind_info = {.mr = registered.region(),
+                               .addr = reinterpret_cast<std::uintptr_t>(memory.data()),
+                               .length = memory.size(),
+                               .mw_access_flags = IBV_ACCESS_REMOTE_WRITE};
+  const std::uint64_t number = post_or_throw(request);
+  window.rkey = request.bind_mw.rkey;  // not all drivers do this
+  return number;
+}
+
+std::uint64_t QueuePair::close(ibv_mw& window) {
+  ibv_send_wr request{};
+  request.opcode = IBV_WR_LOCAL_INV;
+  request.send_flags = IBV_SEND_SIGNALED;
+  request.invalidate_rkey = window.rkey;
+  return post_or_throw(request);
+}
+
+std::uint64_t QueuePair::post_or_throw(ibv_send_wr& request) {
   const int error = post(request);
   if (error == 0) return posted_;
-  throw Error(hcclSystemError, text("cannot post a write on ", device_->port().device, ": ",
+  throw Error(hcclSystemError, text("cannot post a request on ", device_->port().device, ": ",
                                     system_error_text(error), "; see the kernel's log"));
 }
 
@@ -159,8 +187,16 @@ int QueuePair::post(ibv_send_wr& request) noexcept {
 }
 
 void QueuePair::fail(const ibv_wc& completion) noexcept {
-  if (!failure_.text.empty()) return;  // the first failure flushed the later requests
-  failure_ = {severity_of(completion.status) == Severity::peer_lost,
+  // The first failure flushes the other requests, some of which may complete before it.
+  if (!failure_.text.empty() && !(only_flushed_ && completion.status != IBV_WC_WR_FLUSH_ERR))
+    return;
+  only_flushed_ = completion.status == IBV_WC_WR_FLUSH_ERR;
+  const Severity severity = severity_of(completion.status);
+  if (completion.wr_id == kReceiveId && !only_flushed_ && severity != Severity::device_gone) {
+    failure_ = {true, describe_refused_write(completion.status, ends_)};
+    return;
+  }
+  failure_ = {severity == Severity::peer_lost,
               describe_completion(completion.status, completion.vendor_err, ends_)};
 }
 

@@ -38,7 +38,7 @@ struct Destroy {
 class QueuePair {
  public:
   struct Depths {
-    std::uint32_t writes = 0;    // maximum number of incomplete writes
+    std::uint32_t writes = 0;    // maximum number of incomplete writes and requests for windows
     std::uint32_t arrivals = 0;  // maximum number of arrived writes that have not been polled
     std::uint32_t inline_bytes = 0;
   };
@@ -59,7 +59,8 @@ class QueuePair {
   // cannot be addressed.
   void connect(const QpInfo& peer, const ConnectionEnds& ends);
 
-  // Returns the number of writes that can be posted now. poll() makes room for more writes.
+  // Returns the number of writes and requests for windows that can be posted now. poll() makes room
+  // for more.
   [[nodiscard]] std::uint32_t free_writes() const {
     return depths_.writes - static_cast<std::uint32_t>(posted_ - completed_);
   }
@@ -70,8 +71,19 @@ class QueuePair {
   // change until completed() has reached that number. Throws Error(hcclSystemError).
   std::uint64_t write(std::span<const std::byte> bytes, std::uint32_t local_key,
                       const Target& target, std::uint32_t immediate);
-  // Returns the number of the last completed write. This write and all earlier ones have arrived at
-  // the peer.
+  // Posts a request that lets the peer write to `memory`, a part of `registered`, with the key
+  // next_key(window). The NIC carries it out before all later requests. The window must be closed.
+  // Returns the number of the request. Throws Error(hcclSystemError).
+  std::uint64_t open(ibv_mw& window, const Registration& registered, std::span<std::byte> memory);
+  // Posts a request that closes the window. The peer can write until completed() has reached the
+  // returned number, and the registration must exist until then. Throws Error(hcclSystemError).
+  std::uint64_t close(ibv_mw& window);
+  // Returns the key for the memory to which the window is opened next.
+  [[nodiscard]] static std::uint32_t next_key(const ibv_mw& window) {
+    return ibv_inc_rkey(window.rkey);
+  }
+  // Returns the number of the last completed request. If it is a write, then this write and all
+  // earlier ones have arrived at the peer.
   [[nodiscard]] std::uint64_t completed() const { return completed_; }
 
   // Returns the next immediates that have arrived, in order and at most kBatch. They stay valid
@@ -112,6 +124,7 @@ class QueuePair {
   void modify(const QueuePairChange& change, QueuePairState::Phase phase, const char* step);
   void replenish_receives();
   [[nodiscard]] int post(ibv_send_wr& request) noexcept;
+  std::uint64_t post_or_throw(ibv_send_wr& request);
   [[nodiscard]] std::size_t reap() noexcept;
   void fail(const ibv_wc& completion) noexcept;
 
@@ -125,10 +138,11 @@ class QueuePair {
   QueuePairState state_;
   std::uint32_t first_packet_ = 0;
   std::uint32_t missing_receives_ = 0;
-  std::uint64_t posted_ = 0;     // number of writes posted
-  std::uint64_t completed_ = 0;  // number of the last write known to be complete
+  std::uint64_t posted_ = 0;     // number of requests posted
+  std::uint64_t completed_ = 0;  // number of the last request known to be complete
   bool armed_ = false;
   bool has_more_ = false;
+  bool only_flushed_ = false;  // whether failure_ describes a flushed request
   PairFailure failure_;
   std::array<std::uint32_t, kBatch> immediates_{};
 };

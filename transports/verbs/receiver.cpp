@@ -70,26 +70,47 @@ std::size_t Receiver::take(std::span<std::byte> destination) {
     done += count;
   }
   if (!receiver_view_.open()) {
-    advertised_.reset();
+    close_advert();
     advertise(destination.subspan(done));
   }
   return done;
 }
 
+// Withdraws the peer's right to write to the destination. advertise() has left room for the
+// request. If the queue pair has failed, the window stays open, but the peer can write nothing.
+void Receiver::close_advert() {
+  if (!advertised_) return;
+  if (window_of_advert_ == nullptr) return advertised_.reset();
+  constexpr std::uint64_t kNever = ~std::uint64_t{0};
+  closing_.push_back({kNever, advertised_});
+  advertised_.reset();
+  if (pair_.failure().text.empty()) closing_.back().request = pair_.close(*window_of_advert_);
+}
+
+void Receiver::release_completed() {
+  while (!closing_.empty() && closing_.front().request <= pair_.completed()) closing_.pop_front();
+}
+
 void Receiver::advertise(std::span<std::byte> destination) {
   if (destination.size() < kLeastDirect || adverts_ - seen_ >= kMaxAdverts ||
-      pair_.free_writes() < 2 || !pair_.copies(sizeof(Advert)))
+      pair_.free_writes() <= kAdvertRequests || !pair_.copies(sizeof(Advert)))
     return;
-  const auto lease = cache_.lease(destination);
+  const auto lease = cache_.lease_for_peer(destination);
   if (!lease || lease->bytes < kLeastDirect) return;
-  const Advert advert{taken_, reinterpret_cast<std::uintptr_t>(destination.data()),
-                      static_cast<std::uint32_t>(lease->bytes), lease->registration->remote_key()};
+  const std::span<std::byte> offered = destination.first(lease->bytes);
+  advertised_ = lease->registration;
+  std::uint32_t key = advertised_->remote_key();
+  if (window_of_advert_ != nullptr) {
+    pair_.open(*window_of_advert_, *advertised_, offered);
+    key = window_of_advert_->rkey;
+  }
+  const Advert advert{taken_, reinterpret_cast<std::uintptr_t>(offered.data()),
+                      static_cast<std::uint32_t>(offered.size()), key};
   const std::uint64_t place = adverts_ % kAdvertSlots * sizeof(Advert);
   static_cast<void>(pair_.write(std::as_bytes(std::span(&advert, 1)), 0,
                                 {adverts_target_.address + place, adverts_target_.key},
                                 encode({Immediate::Kind::advert, 0, 0})));
   ++adverts_;
-  advertised_ = lease->registration;
   awaited_ = destination.data();
   receiver_view_.advertise(lease->bytes);
 }

@@ -126,7 +126,7 @@ RegistrationCache::Granule* RegistrationCache::add(const Key& key, std::size_t b
   while (all_caches().registered + memory.size() > budget_) {
     if (!evict_one()) return nullptr;
   }
-  std::optional<Registration> made = register_with_eviction(memory, true);
+  std::optional<Registration> made = register_with_eviction(memory, device_->confines_windows());
   if (!made) {
     if (!std::exchange(reported_full_, true)) {
       log(LogLevel::info, "verbs", "messages are copied through ring buffers: ",
@@ -160,6 +160,20 @@ std::optional<RegistrationCache::Lease> RegistrationCache::lease(
   const std::uint64_t rest = end - (region->offset + in_region);
   return Lease{granule->registration,
                static_cast<std::size_t>(std::min<std::uint64_t>(rest, memory.size()))};
+}
+
+std::optional<RegistrationCache::Lease> RegistrationCache::lease_for_peer(
+    std::span<std::byte> memory) {
+  if (device_->confines_windows()) return lease(memory);
+  const std::lock_guard lock(all_caches().mutex);
+  const transport::Region* const region = region_of(memory.data());
+  if (region == nullptr) return std::nullopt;
+  const auto rest = static_cast<std::size_t>(region->address + region->bytes - memory.data());
+  memory = memory.first(std::min<std::size_t>({memory.size(), rest, kGranuleBytes}));
+  if (memory.size() < kLeastExact) return std::nullopt;
+  auto made = device_->try_register(memory, true);
+  if (!made) return std::nullopt;
+  return Lease{std::make_shared<Registration>(std::move(*made)), memory.size()};
 }
 
 void RegistrationCache::invalidate(const transport::Region& region) {

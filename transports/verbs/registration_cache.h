@@ -36,6 +36,8 @@ class RegistrationCache {
 
  public:
   static constexpr std::uint64_t kGranuleBytes = std::uint64_t{2} << 20;
+  // Registering fewer bytes takes longer than copying them.
+  static constexpr std::size_t kLeastExact = std::size_t{256} << 10;
 
   explicit RegistrationCache(std::shared_ptr<RdmaDevice> device,
                              std::uint64_t budget = registration_budget());
@@ -58,6 +60,10 @@ class RegistrationCache {
   // necessary. Returns nothing if the memory is in no known region or if the granule cannot be
   // registered.
   [[nodiscard]] std::optional<Lease> lease(std::span<const std::byte> memory);
+
+  // Leases memory for an advert. Like lease() if the device confines peers to windows. Otherwise
+  // registers exactly this memory, if it has at least kLeastExact bytes, until the lease ends.
+  [[nodiscard]] std::optional<Lease> lease_for_peer(std::span<std::byte> memory);
 
   // Registers memory that belongs to the streams, and evicts cached registrations if necessary.
   // Throws Error(hcclSystemError) with the text of memlock_advice().

@@ -21,8 +21,8 @@ namespace hccl::verbs {
 // Maximum size of a message: large enough to keep the NIC busy, and small enough that the receiver
 // can reduce one message while the next one is in flight.
 constexpr std::size_t kSlice = std::size_t{64} << 10;
-// Number of writes reserved for credits, adverts and the last write of a stream.
-constexpr std::uint32_t kReservedWrites = 2 * (kMaxCredits + kMaxAdverts);
+// Number of requests reserved for credits, adverts and the last write of a stream.
+constexpr std::uint32_t kReservedWrites = 2 * (kMaxCredits + kMaxAdverts * kAdvertRequests);
 
 class Sender {
  public:

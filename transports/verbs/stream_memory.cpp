@@ -20,10 +20,9 @@ StreamMemory::StreamMemory(RegistrationCache& cache) {
   incoming_ = MirroredMapping(file, 0, kRingBytes);
   outgoing_ = MirroredMapping(file, kRingBytes, kRingBytes);
   adverts_memory_ = MirroredMapping(file, 2 * kRingBytes, kAdvertBytes);
-  registered_in_ = cache.register_always({incoming_.data(), kRingBytes}, true);
+  registered_in_ = cache.register_always(ring().bytes, true);
   registered_out_ = cache.register_always({outgoing_.data(), kRingBytes}, false);
-  registered_adverts_ =
-      cache.register_always({adverts_memory_.data(), kAdvertSlots * sizeof(Advert)}, true);
+  registered_adverts_ = cache.register_always(adverts().bytes, true);
 }
 
 Advert StreamMemory::advert(std::uint32_t number) const {

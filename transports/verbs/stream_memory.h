@@ -35,9 +35,16 @@ class StreamMemory {
   [[nodiscard]] Advert advert(std::uint32_t number) const;
 
   [[nodiscard]] std::uint64_t ring_address() const { return address_of(incoming_); }
-  [[nodiscard]] std::uint32_t ring_key() const { return registered_in_.remote_key(); }
   [[nodiscard]] std::uint64_t adverts_address() const { return address_of(adverts_memory_); }
-  [[nodiscard]] std::uint32_t adverts_key() const { return registered_adverts_.remote_key(); }
+  // Memory to which the peer writes.
+  struct Target {
+    const Registration& registration;
+    std::span<std::byte> bytes;
+  };
+  [[nodiscard]] Target ring() const { return {registered_in_, {incoming_.data(), kRingBytes}}; }
+  [[nodiscard]] Target adverts() const {
+    return {registered_adverts_, {adverts_memory_.data(), kAdvertSlots * sizeof(Advert)}};
+  }
   [[nodiscard]] std::uint32_t key_for_sending() const { return registered_out_.local_key(); }
 
  private:

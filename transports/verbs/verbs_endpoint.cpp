@@ -68,6 +68,11 @@ bool VerbsEndpoint::establish() {
   }
   using Status = QpExchange::Status;
   while (state_ != State::streaming) {
+    if (state_ == State::opening) {
+      if (!has_opened_memory()) return false;
+      exchange_.send({&kReady, 1});
+      state_ = State::readying;
+    }
     const std::size_t awaited = state_ == State::exchanging ? kQpInfoBytes : 1;
     const Status status = exchange_.poll(socket_.get(), awaited);
     if (status == Status::waiting) return false;
@@ -94,14 +99,15 @@ bool VerbsEndpoint::establish() {
 void VerbsEndpoint::start_exchange() {
   memory_ = std::make_unique<StreamMemory>(*cache_);
   pair_ = std::make_unique<QueuePair>(device_, kDepths);
+  windows_.emplace(*device_, *memory_);
   exchange_.send(serialize({.queue_pair = pair_->number(),
                             .first_packet = pair_->first_packet(),
                             .gid = device_->port().gid.bytes,
                             .mtu = device_->port().mtu,
                             .ring_address = memory_->ring_address(),
-                            .ring_key = memory_->ring_key(),
+                            .ring_key = windows_->ring_key(),
                             .adverts_address = memory_->adverts_address(),
-                            .adverts_key = memory_->adverts_key()}));
+                            .adverts_key = windows_->adverts_key()}));
   state_ = State::exchanging;
 }
 
@@ -124,9 +130,18 @@ void VerbsEndpoint::connect_to(const QpInfo& peer_info) {
   const QueuePair::Target ring{peer_info.ring_address, peer_info.ring_key};
   const QueuePair::Target adverts{peer_info.adverts_address, peer_info.adverts_key};
   send_.emplace(*pair_, *memory_, *cache_, ring);
-  receive_.emplace(*pair_, *memory_, *cache_, ring, adverts);
-  exchange_.send({&kReady, 1});
-  state_ = State::readying;
+  receive_.emplace(*pair_, *memory_, *cache_, ring, adverts, windows_->destination());
+  opening_ = windows_->open_to(*pair_);
+  state_ = State::opening;
+}
+
+// Returns whether the peer can write to the stream's memory. Throws PeerLost, or Error if the NIC
+// or this library is at fault.
+bool VerbsEndpoint::has_opened_memory() {
+  static_cast<void>(pair_->poll());
+  take_failure();
+  throw_if_lost();
+  return pair_->completed() >= opening_;
 }
 
 void VerbsEndpoint::mark_lost(const std::string& what) noexcept {
@@ -158,15 +173,22 @@ void VerbsEndpoint::check_idle_peer() {
   if (++idle_ % kIdleCalls == 0 && lost_.empty()) check_peer();
 }
 
-// Handles a batch of completions. If the queue pair has failed, marks the peer as lost, or throws
-// Error if the NIC or this library is at fault.
+// Handles a batch of completions, and a failure of the queue pair like take_failure().
 void VerbsEndpoint::progress() {
   unseen_sends_ = 0;
   const auto immediates = pair_->poll();
   for (const std::uint32_t immediate : immediates) handle(immediate);
   send_->release_completed();
+  receive_->release_completed();
+  if (pair_->failure().text.empty()) return receive_->return_credit(immediates.empty());
+  take_failure();
+}
+
+// If the queue pair has failed, marks the peer as lost, or throws Error if the NIC or this library
+// is at fault.
+void VerbsEndpoint::take_failure() {
   const PairFailure& failure = pair_->failure();
-  if (failure.text.empty()) return receive_->return_credit(immediates.empty());
+  if (failure.text.empty()) return;
   // A queue pair also fails if its port is down, so check the NIC first.
   const transport::Trouble trouble = device_->check();
   if (trouble.code != hcclSuccess) throw Error(trouble.code, trouble.text);
@@ -214,10 +236,17 @@ std::size_t VerbsEndpoint::try_send_parts(std::span<const std::span<const std::b
 }
 
 bool VerbsEndpoint::flushed() {
-  if (!send_ || send_->flushed()) return true;
+  if (is_flushed()) return true;
   progress();
-  if (!send_->flushed()) check_idle_peer();
-  if (send_->flushed()) return true;  // even if the peer has since left
+  if (!is_flushed()) check_idle_peer();
+  if (is_flushed()) return true;  // even if the peer has since left
+  if (!lost_.empty() && send_->flushed()) {
+    // All data has arrived, but the queue pair may never close the windows. Cutting it has the same
+    // effect: the peer can write nothing more.
+    pair_->cut();
+    receive_->abandon();
+    return true;
+  }
   throw_if_lost();
   return false;
 }
@@ -260,25 +289,30 @@ bool VerbsEndpoint::begin_sleep(Interest interest, SleepPlan& plan) {
     return true;
   }
   const int unsent = exchange_.has_unsent() ? POLLOUT : 0;
-  plan.descriptors.push_back({socket_.get(), static_cast<short>(POLLIN | unsent), 0});
+  const int expected = state_ == State::opening ? 0 : POLLIN;
+  plan.descriptors.push_back({socket_.get(), static_cast<short>(expected | unsent), 0});
   plan.at_most = std::min<Deadline::Duration>(plan.at_most, kLongestSleep);
-  if (state_ != State::streaming) return true;
+  if (state_ != State::streaming && state_ != State::opening) return true;
   if (!pair_->arm()) {
     throw Error(hcclSystemError, text("cannot wait for completions of ", device_->port().device,
                                       "; see the kernel's log"));
   }
+  if (state_ == State::opening) {
+    plan.descriptors.push_back({pair_->descriptor(), POLLIN, 0});
+    return !has_opened_memory();
+  }
   progress();
   if (!lost_.empty() || pair_->has_more() || (interest.readable && receive_->has_more()) ||
-      (interest.writable && send_->room() >= kWorthwhileRoom) ||
-      (interest.flushed && send_->flushed()))
+      (interest.writable && send_->room() >= kWorthwhileRoom) || (interest.flushed && is_flushed()))
     return false;
   plan.descriptors.push_back({pair_->descriptor(), POLLIN, 0});
   return true;
 }
 
 void VerbsEndpoint::end_sleep() noexcept {
-  if (state_ != State::streaming) return;
+  if (state_ != State::streaming && state_ != State::opening) return;
   pair_->drain_notifications();
+  if (state_ == State::opening) return;
   check_peer();
 }
 
@@ -288,7 +322,9 @@ void VerbsEndpoint::cut() noexcept {
   pair_->cut();
   shutdown(socket_.get(),
            SHUT_RDWR);  // lets the peer detect the end immediately, not only after its retries
-  if (send_) send_->abandon();
+  if (!send_) return;
+  send_->abandon();
+  receive_->abandon();
 }
 
 }  // namespace hccl::verbs

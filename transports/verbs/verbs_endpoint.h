@@ -17,6 +17,7 @@
 #include "verbs/registration_cache.h"
 #include "verbs/sender.h"
 #include "verbs/stream_memory.h"
+#include "verbs/stream_windows.h"
 
 #include <memory>
 #include <optional>
@@ -47,18 +48,23 @@ class VerbsEndpoint final : public transport::Endpoint {
   [[nodiscard]] bool connected() const override { return state_ == State::streaming; }
 
  private:
-  enum class State : std::uint8_t { connecting, exchanging, readying, streaming };
+  enum class State : std::uint8_t { connecting, exchanging, opening, readying, streaming };
 
   [[nodiscard]] bool establish();
   void start_exchange();
   void connect_to(const QpInfo& peer);
+  [[nodiscard]] bool has_opened_memory();
   void progress();
+  void take_failure();
   void handle(std::uint32_t immediate);
   void poll_for_data();
   void check_peer() noexcept;
   void check_idle_peer();
   void mark_lost(const std::string& what) noexcept;
   void throw_if_lost() const;
+  [[nodiscard]] bool is_flushed() const {
+    return !send_ || (send_->flushed() && receive_->closed());
+  }
 
   int own_;
   transport::ConnectionLimits limits_;
@@ -71,14 +77,16 @@ class VerbsEndpoint final : public transport::Endpoint {
   State state_ = State::connecting;
   bool finished_ = false;
   QpExchange exchange_;
+  std::uint64_t opening_ = 0;  // the last request that opens memory to the peer
   std::unique_ptr<StreamMemory> memory_;
   std::unique_ptr<QueuePair> pair_;  // destroyed before the memory
   std::optional<Sender> send_;       // set by connect_to()
   std::optional<Receiver> receive_;
-  FinalAck final_ack_;              // received from the peer
-  std::uint32_t idle_ = 0;          // calls that moved no data
-  std::uint32_t unseen_sends_ = 0;  // short sends since the last progress()
-  std::string lost_;                // the reason why the peer is lost; empty if it is not
+  std::optional<StreamWindows> windows_;  // destroyed before the queue pair and the receiver
+  FinalAck final_ack_;                    // received from the peer
+  std::uint32_t idle_ = 0;                // calls that moved no data
+  std::uint32_t unseen_sends_ = 0;        // short sends since the last progress()
+  std::string lost_;                      // the reason why the peer is lost; empty if it is not
 };
 
 }  // namespace hccl::verbs

@@ -41,10 +41,16 @@ constexpr std::array kCompletions{
     Cause{"local EE context operation error", Severity::own_fault, kUnused, kReport},
     Cause{"local protection error", Severity::own_fault,
           "the memory of a request is not, or no longer, registered for this use", kReport},
-    Cause{"Work Request Flushed Error", Severity::ignorable,
-          "the queue pair had failed or was closed before this request was carried out",
-          "look for the first error on this connection; it gives the cause"},
-    Cause{"memory management operation error", Severity::own_fault, kUnused, kReport},
+    // This is the only error of a connection if the peer is at fault. Otherwise, another error has
+    // made the queue pair flush its requests.
+    Cause{
+        "Work Request Flushed Error", Severity::peer_lost,
+        "the device ended the connection, probably because the peer tried to write to memory that "
+        "is not open to it",
+        "see the error text or the log of the other rank, and install the same version of hccl on "
+        "all ranks"},
+    Cause{"memory management operation error", Severity::own_fault,
+          "a memory window could not be opened to the peer", kReport},
     Cause{"bad response error", Severity::peer_lost,
           "the peer's device sent an answer that the protocol does not allow", kSeeKernel},
     Cause{"local access error", Severity::own_fault,
@@ -54,7 +60,7 @@ constexpr std::array kCompletions{
           "that the peer does not allow",
           kSameVersion},
     Cause{"remote access error", Severity::peer_lost,
-          "the target memory is no longer registered on the peer: the peer has left the "
+          "the target memory is not, or no longer, open to this rank: the peer has left the "
           "communicator, or has freed the memory too early",
           kSeePeer},
     Cause{"remote operation error", Severity::peer_lost,
@@ -172,6 +178,15 @@ std::string describe_completion(ibv_wc_status status, std::uint32_t vendor_error
               ", between rank ", ends.own_rank, " (", ends.device, " port ", ends.port, ", GID ",
               ends.own_gid, ") and rank ", ends.peer_rank, " (host ", ends.peer_host, ", GID ",
               ends.peer_gid, ") with an MTU of ", ends.mtu, ": ", cause.cause, "; ", advice);
+}
+
+std::string describe_refused_write(ibv_wc_status status, const ConnectionEnds& ends) {
+  const int number = static_cast<int>(status);
+  return text("rank ", ends.peer_rank, " (host ", ends.peer_host, ", GID ", ends.peer_gid,
+              ") tried to write to memory that is not open to it, so ", ends.device, " port ",
+              ends.port, " of rank ", ends.own_rank, " has ended the connection (completion error ",
+              number, ": ", find(kCompletions, number).name, "); ", kSeePeer, ", and ",
+              kSameVersion);
 }
 
 std::string describe_event(ibv_event_type event, const std::string& device, int port) {

@@ -38,6 +38,9 @@ enum class Severity : std::uint8_t {
 // number.
 [[nodiscard]] std::string describe_completion(ibv_wc_status status, std::uint32_t vendor_error,
                                               const ConnectionEnds& ends);
+// Returns a description of a receive that has failed and was not flushed. A receive needs no
+// memory, so it fails only if the device has refused the peer's write.
+[[nodiscard]] std::string describe_refused_write(ibv_wc_status status, const ConnectionEnds& ends);
 // Returns a description of an event. `port` is the event's port_num, or 0 if it has none.
 [[nodiscard]] std::string describe_event(ibv_event_type event, const std::string& device, int port);
 

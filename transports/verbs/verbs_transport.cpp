@@ -37,6 +37,12 @@ VerbsTransport::VerbsTransport(const transport::Settings& settings, const VerbsL
       device_(RdmaDevice::open(library, choice.usable.front())),
       cache_(std::make_shared<RegistrationCache>(device_)) {
   if (!fork_remark().empty()) remarks_.push_back(fork_remark());
+  if (!device_->has_windows()) {
+    remarks_.push_back(text("the driver of ", device_->port().device,
+                            " offers no memory windows of type 2, so messages shorter than ",
+                            RegistrationCache::kLeastExact >> 10,
+                            " KiB are copied through ring buffers"));
+  }
   // Checks now whether memory can be locked, so that initialisation fails with advice if it cannot.
   static_cast<void>(StreamMemory(*cache_));
   std::vector<FileDescriptor> sockets;

@@ -249,5 +249,39 @@ TEST(Execution, WaitsForUnflushedSendsOnly) {
   EXPECT_TRUE(root.execution.complete());
 }
 
+// A rank that only receives must wait until the peer can no longer write to its buffer.
+TEST(Execution, WaitsUntilReceivesAreFlushed) {
+  const schedule::Shape shape{.collective = Collective::broadcast, .rank_count = 2};
+  const AllRanks all =
+      test::build_all(shape, algorithms::find("direct", Collective::broadcast)->build);
+  Case of;
+  of.shape = shape;
+  of.count = 64;
+  test::LooseWires wires(3, 4096);
+  bool receiver_flushed = false;
+  wires.is_flushed = [&](int from, int /*to*/) { return from == 0 || receiver_flushed; };
+  std::deque<Memory> memory;
+  for (const auto& own : all.shapes) memory.emplace_back(of, own, Bytes(256, std::byte{1}));
+  Part root(of, all.shapes[0], all.schedules[0], memory[0], wires, header_of(of));
+  Part receiver(of, all.shapes[1], all.schedules[1], memory[1], wires, header_of(of));
+  for (int i = 0; i < 1000; ++i) {
+    static_cast<void>(root.execution.advance());
+    static_cast<void>(receiver.execution.advance());
+  }
+  EXPECT_TRUE(root.execution.complete());
+  EXPECT_FALSE(receiver.execution.complete());
+  std::vector<transport::WaitSet::Entry> entries;
+  receiver.execution.add_interests(entries);
+  ASSERT_EQ(entries.size(), 1U);
+  EXPECT_TRUE(entries[0].interest.flushed);
+  receiver_flushed = true;
+  entries.clear();
+  receiver.execution.add_interests(entries);
+  ASSERT_EQ(entries.size(), 1U) << "the wait must end";
+  EXPECT_TRUE(entries[0].interest.flushed);
+  EXPECT_TRUE(receiver.execution.advance());
+  EXPECT_TRUE(receiver.execution.complete());
+}
+
 }  // namespace
 }  // namespace hccl::network

@@ -59,6 +59,7 @@ class ConnectedPairs : public testing::Test {
   void start(const QueuePair::Depths& depths) {
     near_.reset();
     far_.reset();
+    wire_.memory().verbs().devices.front().has_windows = false;
     near_ = std::make_unique<PairEnd>(wire_, 1, depths);
     far_ = std::make_unique<PairEnd>(wire_, 2, depths);
     near().connect(qp_info_of(*far_->device, far()), ends_between(0, 3));

@@ -4,6 +4,7 @@
 #include "endpoints.h"
 #include "samples.h"
 #include "stream_driver.h"
+#include "verbs/final_ack.h"
 
 #include <functional>
 
@@ -29,6 +30,9 @@ class Endpoints : public testing::Test {
 
   void start(int after) {
     sockets_ = {};
+    start_with_sockets(after);
+  }
+  void start_with_sockets(int after) {
     near_ = std::make_unique<EndpointEnd>(wire_, 0, std::move(sockets_.first), kNoLimit, after);
     far_ = std::make_unique<EndpointEnd>(wire_, 1, std::move(sockets_.second), kNoLimit);
     near_->cache().add_region(near_memory_.region());
@@ -39,6 +43,7 @@ class Endpoints : public testing::Test {
     for (int i = 0; i < 10 && !(near().connected() && far().connected()); ++i) {
       EXPECT_EQ(near().try_receive(1).size(), 0U);
       EXPECT_EQ(far().try_receive(1).size(), 0U);
+      wire_.run();  // opens the memory to the peers
     }
     ASSERT_TRUE(near().connected() && far().connected());
   }
@@ -103,6 +108,11 @@ TEST_F(Endpoints, ConnectWhenSocketIsReady) {
 TEST_F(Endpoints, SendNothingBeforePeerIsReady) {
   EXPECT_EQ(near().try_receive(1).size(), 0U);
   EXPECT_EQ(far().try_receive(1).size(), 0U);  // reads the near end's QpInfo
+  EXPECT_EQ(near().try_receive(1).size(), 0U);
+  EXPECT_EQ(far().try_receive(1).size(), 0U);
+  EXPECT_FALSE(near().connected() || far().connected()) << "the memory is not open to the peers";
+  wire_.run();
+  EXPECT_EQ(far().try_receive(1).size(), 0U);
   EXPECT_FALSE(far().connected());
   EXPECT_EQ(far().try_send(std::as_bytes(std::span("a", 1))), 0U);
   EXPECT_EQ(near().try_receive(1).size(), 0U);
@@ -130,6 +140,7 @@ TEST_F(Endpoints, ReportPeerLostWhileConnecting) {
   EXPECT_EQ(near().try_receive(1).size(), 0U);
   EXPECT_EQ(far().try_receive(1).size(), 0U);
   far_->end();
+  wire_.prompt = true;
   const std::string what = receiving_throws(near());
   EXPECT_EQ(what.find("lost: "), 0U) << what;
   EXPECT_EQ(receiving_throws(near()), what) << "every later call must fail, too";
@@ -176,6 +187,52 @@ TEST_F(Endpoints, FlushBytesTakenByDepartedPeer) {
     }
     near().cut();
   }
+}
+
+// Sends a buffer to a destination that the near end has advertised.
+class DirectReceive : public Endpoints {
+ protected:
+  void SetUp() override {
+    sockets_ = {};
+    far_copy_ = FileDescriptor(dup(sockets_.second.get()));
+    start_with_sockets(0);
+    connect_to();
+    EXPECT_EQ(near().try_receive_into(destination()), 0U);
+    wire_.run();
+    const auto source = within_a_granule(far_memory_, kBytes);
+    EXPECT_EQ(far().try_send(source), source.size());
+    wire_.run();
+  }
+  [[nodiscard]] std::span<std::byte> destination() const {
+    return within_a_granule(near_memory_, kBytes);
+  }
+  // Makes the near end read its socket.
+  void read_socket() {
+    for (int i = 0; i < 2; ++i) static_cast<void>(wakes(near(), {.readable = i == 0}));
+  }
+
+  static constexpr std::size_t kBytes = 100 * kKiB;
+  FileDescriptor far_copy_;
+};
+
+// The queue pair may never close the window, but the call has all its data.
+TEST_F(DirectReceive, IsCompleteAlthoughSenderHasExited) {
+  EXPECT_TRUE(far().flushed());
+  shutdown(far_copy_.get(), SHUT_RDWR);
+  read_socket();
+  EXPECT_EQ(near().try_receive_into(destination()), kBytes);
+  EXPECT_TRUE(near().flushed());
+  EXPECT_EQ(receiving_throws(near()).find("lost: "), 0U);
+}
+
+// A hostile peer may send its final acknowledgement early.
+TEST_F(DirectReceive, WaitsUntilPeerCannotWriteWhateverThePeerSays) {
+  FinalAck::send(far_copy_.get(), 0);
+  read_socket();
+  EXPECT_EQ(near().try_receive_into(destination()), kBytes);
+  for (int i = 0; i < 600; ++i) EXPECT_FALSE(near().flushed());
+  wire_.run();
+  EXPECT_TRUE(near().flushed());
 }
 
 TEST_F(Endpoints, CutLosesStreamAtBothEnds) {

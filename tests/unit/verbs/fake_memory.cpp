@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fake_memory.h"
 
+#include <algorithm>
 #include <cerrno>
 
 namespace hccl::verbs::test {
@@ -10,6 +11,8 @@ namespace {
 constexpr std::uint32_t kLocal = 0x10000001;
 constexpr std::uint32_t kRemote = 0x20000001;
 constexpr std::uint32_t kStep = 0x101;
+constexpr std::uint32_t kWindow = 0x70000000;  // plus the handle, shifted by kVersionBits
+constexpr unsigned kVersionBits = 8;           // ibv_inc_rkey() changes the low bits
 
 FakeMemory* memory_in_use = nullptr;
 
@@ -30,8 +33,15 @@ ibv_mr* reg_mr(ibv_pd* domain, void* address, std::size_t length, int access) {
   return memory_in_use->add(domain, address, length, access);
 }
 
-int dereg_mr(ibv_mr* region) {
-  memory_in_use->remove(region);
+int dereg_mr(ibv_mr* region) { return memory_in_use->remove(region); }
+
+ibv_mw* alloc_mw(ibv_pd* domain, ibv_mw_type type) {
+  errno = EINVAL;
+  return type == IBV_MW_TYPE_2 ? memory_in_use->add_window(domain) : nullptr;
+}
+
+int dealloc_mw(ibv_mw* window) {
+  memory_in_use->remove_window(window);
   return 0;
 }
 
@@ -50,6 +60,8 @@ FakeMemory::FakeMemory() {
   verbs_.library.dealloc_pd = dealloc_pd;
   verbs_.library.reg_mr = reg_mr;
   verbs_.library.dereg_mr = dereg_mr;
+  verbs_.operations.alloc_mw = alloc_mw;
+  verbs_.operations.dealloc_mw = dealloc_mw;
   verbs_.library.get_async_event = get_async_event;
   verbs_.library.ack_async_event = ack_async_event;
   verbs_.devices.emplace_back("fake0", std::vector{ethernet_port(1)});
@@ -93,11 +105,82 @@ ibv_mr* FakeMemory::add(ibv_pd* domain, void* address, std::size_t bytes, int ac
   return region.release();
 }
 
-void FakeMemory::remove(ibv_mr* region) {
-  const std::unique_ptr<ibv_mr> owner(region);
+int FakeMemory::remove(ibv_mr* region) {
   const std::lock_guard lock(mutex_);
+  for (const auto& [handle, window] : windows_) {
+    if (window.pair != 0 && window.region == region->handle) return EBUSY;
+  }
+  const std::unique_ptr<ibv_mr> owner(region);
   bytes_ -= region->length;
   ranges_.erase(region->handle);
+  return 0;
+}
+
+ibv_mw* FakeMemory::add_window(ibv_pd* domain) {
+  const std::lock_guard lock(mutex_);
+  auto window = std::make_unique<ibv_mw>();
+  window->context = domain->context;
+  window->pd = domain;
+  window->type = IBV_MW_TYPE_2;
+  window->handle = ++last_window_;
+  window->rkey = kWindow + (window->handle << kVersionBits);
+  windows_[window->handle].key = window->rkey;
+  return window.release();
+}
+
+void FakeMemory::remove_window(ibv_mw* window) {
+  const std::unique_ptr<ibv_mw> owner(window);
+  const std::lock_guard lock(mutex_);
+  windows_.erase(window->handle);
+}
+
+bool FakeMemory::open_window(std::uint32_t pair, std::uint32_t window, std::uint32_t key,
+                             const ibv_mw_bind_info& info) {
+  const std::lock_guard lock(mutex_);
+  const auto found = windows_.find(window);
+  const auto region = ranges_.find(info.mr->handle);
+  if (found == windows_.end() || found->second.pair != 0 || region == ranges_.end() ||
+      (region->second.access & IBV_ACCESS_MW_BIND) == 0 ||
+      !region->second.holds(info.addr, info.length) ||
+      key >> kVersionBits != found->second.key >> kVersionBits || key == found->second.key) {
+    return false;
+  }
+  found->second = {
+      key, pair, info.mr->handle, {info.addr, info.length, static_cast<int>(info.mw_access_flags)}};
+  return true;
+}
+
+bool FakeMemory::close_window(std::uint32_t pair, std::uint32_t key) {
+  const std::lock_guard lock(mutex_);
+  const auto found = windows_.find((key - kWindow) >> kVersionBits);
+  if (found == windows_.end() || found->second.pair != pair || found->second.key != key)
+    return false;
+  found->second.pair = 0;
+  return true;
+}
+
+bool FakeMemory::has_open_window(std::uint32_t pair) const {
+  const std::lock_guard lock(mutex_);
+  return std::ranges::any_of(windows_,
+                             [&](const auto& entry) { return entry.second.pair == pair; });
+}
+
+std::optional<FakeMemory::Range> FakeMemory::writable_for(std::uint32_t pair,
+                                                          std::uint32_t key) const {
+  if (key < kWindow) {
+    const auto range = with_remote_key(key);
+    return range && (range->access & IBV_ACCESS_REMOTE_WRITE) != 0 ? range : std::nullopt;
+  }
+  const std::lock_guard lock(mutex_);
+  const auto found = windows_.find((key - kWindow) >> kVersionBits);
+  if (found == windows_.end() || found->second.pair != pair || found->second.key != key)
+    return std::nullopt;
+  return found->second.range;
+}
+
+std::size_t FakeMemory::windows() const {
+  const std::lock_guard lock(mutex_);
+  return windows_.size();
 }
 
 std::optional<FakeMemory::Range> FakeMemory::with_number(std::uint32_t number) const {

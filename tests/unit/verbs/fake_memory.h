@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A fake device that registers memory. It records which memory is registered under which key, and
-// refuses registrations on request. At most one FakeMemory may exist at a time, as with FakeVerbs.
+// A fake device that registers memory and opens windows to it. It records which memory is
+// registered or open under which key, and refuses registrations on request. At most one FakeMemory
+// may exist at a time, as with FakeVerbs.
 #pragma once
 
 #include "fake_verbs.h"
@@ -42,7 +43,11 @@ class FakeMemory {
   // Return the memory that is registered under the key, if any. Keys are never reused.
   [[nodiscard]] std::optional<Range> with_local_key(std::uint32_t key) const;
   [[nodiscard]] std::optional<Range> with_remote_key(std::uint32_t key) const;
+  // Returns the memory that the peer of the queue pair with this number may write with the key: by
+  // an open window, or by a registration for writes by any peer.
+  [[nodiscard]] std::optional<Range> writable_for(std::uint32_t pair, std::uint32_t key) const;
   [[nodiscard]] std::size_t count() const;
+  [[nodiscard]] std::size_t windows() const;
   [[nodiscard]] std::uint64_t bytes() const;
   // Returns the number of registrations made so far, including removed ones.
   [[nodiscard]] int made() const;
@@ -57,16 +62,33 @@ class FakeMemory {
 
   // Called by the fake library's functions.
   [[nodiscard]] ibv_mr* add(ibv_pd* domain, void* address, std::size_t bytes, int access);
-  void remove(ibv_mr* region);
+  // Fails with EBUSY if a window is open to the region.
+  [[nodiscard]] int remove(ibv_mr* region);
+  [[nodiscard]] ibv_mw* add_window(ibv_pd* domain);
+  void remove_window(ibv_mw* window);
+  // Carry out requests of the queue pair with this number. Return false for an invalid request.
+  [[nodiscard]] bool open_window(std::uint32_t pair, std::uint32_t window, std::uint32_t key,
+                                 const ibv_mw_bind_info& info);
+  [[nodiscard]] bool close_window(std::uint32_t pair, std::uint32_t key);
+  [[nodiscard]] bool has_open_window(std::uint32_t pair) const;
   void count_domains(int change);
 
  private:
+  struct Window {
+    std::uint32_t key = 0;
+    std::uint32_t pair = 0;    // 0 if the window is closed
+    std::uint32_t region = 0;  // the number of the registration
+    Range range;
+  };
+
   [[nodiscard]] std::optional<Range> with_number(std::uint32_t number) const;
 
   FakeVerbs verbs_;
   mutable std::mutex mutex_;
-  std::map<std::uint32_t, Range> ranges_;  // by the number from which both keys are computed
+  std::map<std::uint32_t, Range> ranges_;    // by the number from which both keys are computed
+  std::map<std::uint32_t, Window> windows_;  // by handle
   std::uint32_t last_ = 0;
+  std::uint32_t last_window_ = 0;
   std::uint64_t bytes_ = 0;
   std::uint64_t limit_ = std::numeric_limits<std::uint64_t>::max();
   int to_refuse_ = 0;

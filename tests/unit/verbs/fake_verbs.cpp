@@ -61,6 +61,10 @@ int close_device(ibv_context* context) {
 }
 
 int query_device(ibv_context* context, ibv_device_attr* attributes) {
+  constexpr std::uint32_t kSoftwareVendor = 0xffffff;
+  attributes->vendor_id = device_of(context).confines_windows ? 0x2c9 : kSoftwareVendor;
+  if (device_of(context).has_windows)
+    attributes->device_cap_flags = IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B;
   attributes->phys_port_cnt = static_cast<std::uint8_t>(device_of(context).ports.size());
   return device_of(context).query_error;
 }

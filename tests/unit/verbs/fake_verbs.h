@@ -22,6 +22,8 @@ struct FakeDevice : ibv_device {
 
   std::string device_name;
   std::vector<FakePort> ports;
+  bool has_windows = true;
+  bool confines_windows = true;
   int open_error = 0;
   int query_error = 0;
 };

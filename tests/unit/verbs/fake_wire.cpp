@@ -34,6 +34,7 @@ int FakeWire::post(Pair& pair, const ibv_send_wr& request) {
   }
   Write write;
   write.id = request.wr_id;
+  write.kind = request.opcode;
   write.signaled = (request.send_flags & IBV_SEND_SIGNALED) != 0;
   if (request.opcode == IBV_WR_RDMA_WRITE_WITH_IMM) write.immediate = request.imm_data;
   if (write.immediate && distorted_) write.immediate = htonl(*std::exchange(distorted_, {}));
@@ -48,8 +49,16 @@ int FakeWire::post(Pair& pair, const ibv_send_wr& request) {
       return EINVAL;
     }
   }
-  write.address = request.wr.rdma.remote_addr;
-  write.remote_key = request.wr.rdma.rkey;
+  if (request.opcode == IBV_WR_BIND_MW) {
+    write.window = request.bind_mw.mw->handle;
+    write.opened = request.bind_mw.bind_info;
+    write.remote_key = request.bind_mw.rkey;
+  } else if (request.opcode == IBV_WR_LOCAL_INV) {
+    write.remote_key = request.invalidate_rkey;
+  } else {
+    write.address = request.wr.rdma.remote_addr;
+    write.remote_key = request.wr.rdma.rkey;
+  }
   pair.writes.push_back(std::move(write));
   ++pair.sends_in_use;
   if (pair.pair.state == IBV_QPS_ERR) end(pair, IBV_WC_WR_FLUSH_ERR, 0);
@@ -58,9 +67,25 @@ int FakeWire::post(Pair& pair, const ibv_send_wr& request) {
 }
 
 bool FakeWire::can_deliver(const Pair& pair) {
-  return pair.pair.state == IBV_QPS_RTS && pair.arrived < pair.writes.size() &&
-         pair.peer != nullptr &&
-         (pair.peer->pair.state == IBV_QPS_RTR || pair.peer->pair.state == IBV_QPS_RTS);
+  if (pair.pair.state != IBV_QPS_RTS || pair.arrived >= pair.writes.size()) return false;
+  const ibv_wr_opcode kind = pair.writes[pair.arrived].kind;
+  return kind == IBV_WR_BIND_MW || kind == IBV_WR_LOCAL_INV ||
+         (pair.peer != nullptr &&
+          (pair.peer->pair.state == IBV_QPS_RTR || pair.peer->pair.state == IBV_QPS_RTS));
+}
+
+void FakeWire::change_window(Pair& pair, const Write& request) {
+  const std::uint32_t number = pair.pair.qp_num;
+  const bool valid =
+      request.kind == IBV_WR_BIND_MW
+          ? memory_.open_window(number, request.window, request.remote_key, request.opened)
+          : memory_.close_window(number, request.remote_key);
+  if (valid) {
+    ++pair.arrived;
+    return;
+  }
+  record_violation(pair, "a window is opened or closed wrongly");
+  end(pair, IBV_WC_MW_BIND_ERR, 0);
 }
 
 // Returns true if the source is registered and still holds the write's bytes. A device may
@@ -75,6 +100,8 @@ bool FakeWire::is_unchanged(const Write& write) {
 
 void FakeWire::deliver_one(Pair& pair) {
   const Write& write = pair.writes[pair.arrived];
+  if (write.kind == IBV_WR_BIND_MW || write.kind == IBV_WR_LOCAL_INV)
+    return change_window(pair, write);
   Pair& peer = *pair.peer;
   if (peer.first_expected != pair.first_sent)
     record_violation(pair, "its first packet number is not the one that the peer expects");
@@ -83,10 +110,9 @@ void FakeWire::deliver_one(Pair& pair) {
     return end(pair, IBV_WC_LOC_PROT_ERR, 0);
   }
   if (!write.bytes.empty()) {
-    const auto range = memory_.with_remote_key(write.remote_key);
-    if (!range || (range->access & IBV_ACCESS_REMOTE_WRITE) == 0 ||
-        !range->holds(write.address, write.bytes.size())) {
-      record_violation(pair, "a write targets memory that the peer has not registered");
+    const auto range = memory_.writable_for(peer.pair.qp_num, write.remote_key);
+    if (!range || !range->holds(write.address, write.bytes.size())) {
+      record_violation(pair, "a write targets memory that the peer has not opened");
       return end(pair, IBV_WC_REM_ACCESS_ERR, 0);
     }
     std::memcpy(reinterpret_cast<void*>(write.address), write.bytes.data(), write.bytes.size());
@@ -246,6 +272,7 @@ std::size_t FakeWire::objects() {
 void FakeWire::expect_clean() {
   EXPECT_EQ(violations_, std::vector<std::string>{});
   EXPECT_EQ(objects(), 0U);
+  EXPECT_EQ(memory_.windows(), 0U);
   EXPECT_EQ(memory_.count(), 0U);
 }
 

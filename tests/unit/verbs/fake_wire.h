@@ -66,19 +66,23 @@ class FakeWire {
   [[nodiscard]] const std::vector<std::string>& violations() const { return violations_; }
   // Returns the number of existing completion channels, completion queues and queue pairs.
   [[nodiscard]] std::size_t objects();
-  // Expects that there are no violations, no objects and no registrations.
+  // Expects that there are no violations, no objects, no windows and no registrations.
   void expect_clean();
 
  private:
   friend struct FakeWireFunctions;
 
+  // A write, or a request to open or close a window.
   struct Write {
     std::uint64_t id = 0;
+    ibv_wr_opcode kind = IBV_WR_RDMA_WRITE;
+    std::uint32_t window = 0;  // the handle of the window to open
+    ibv_mw_bind_info opened{};
     std::vector<std::byte> bytes;
     const std::byte* source = nullptr;  // null for an inline write
     std::uint32_t local_key = 0;
     std::uint64_t address = 0;
-    std::uint32_t remote_key = 0;
+    std::uint32_t remote_key = 0;  // or the key of a window to open or close
     std::optional<std::uint32_t> immediate;
     bool signaled = false;
   };
@@ -122,6 +126,7 @@ class FakeWire {
   [[nodiscard]] static bool can_deliver(const Pair& pair);
   [[nodiscard]] static bool can_complete(const Pair& pair) { return pair.arrived > 0; }
   void deliver_one(Pair& pair);
+  void change_window(Pair& pair, const Write& request);
   void complete_one(Pair& pair);
   [[nodiscard]] bool is_unchanged(const Write& write);
   void end(Pair& pair, ibv_wc_status status, std::uint32_t vendor_error);

@@ -198,6 +198,7 @@ int FakeWire::change(Pair& pair, const ibv_qp_attr& attributes, int mask) {
 // Removes the pair and its completions.
 void FakeWire::forget(const Pair& pair) {
   const std::uint32_t number = pair.pair.qp_num;
+  if (memory_.has_open_window(number)) record_violation(pair, "it is destroyed with open windows");
   std::erase_if(queue_of(pair.pair.send_cq).entries,
                 [&](const Entry& entry) { return entry.completion.qp_num == number; });
   for (const auto& entry : pairs_) {

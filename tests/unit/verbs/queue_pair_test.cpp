@@ -203,7 +203,7 @@ TEST_F(QueuePairs, NameUnreachablePeer) {
 TEST_F(QueuePairs, ReportFailedPosts) {
   wire_.faults.post_send = ENOMEM;
   EXPECT_EQ(error_of(hcclSystemError, [&] { post_immediate(1); }),
-            "cannot post a write on fake0: Cannot allocate memory; see the kernel's log");
+            "cannot post a request on fake0: Cannot allocate memory; see the kernel's log");
   wire_.faults.post_send = 0;
   for (std::uint32_t i = 0; i < 32; ++i)
     post_immediate(i);  // enough for the far end to post another batch of receives

@@ -106,7 +106,46 @@ TEST_F(Cache, RegistersGranuleOnceForBothDirections) {
   ASSERT_TRUE(range);
   EXPECT_EQ(range->address, reinterpret_cast<std::uintptr_t>(space_.at(kGranule)));
   EXPECT_EQ(range->bytes, kGranule);
-  EXPECT_EQ(range->access, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+  EXPECT_EQ(range->access, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND)
+      << "peers may write only through windows";
+}
+
+// Some devices let a peer write to the whole registration to which its window is open.
+TEST_F(Cache, RegistersExactlyWhatOpensToPeer) {
+  for (const bool confined : {true, false}) {
+    cache_.reset();
+    device_.reset();
+    memory_.verbs().devices.front().confines_windows = confined;
+    start(3 * kGranule);
+    add_all();
+    constexpr std::size_t kLeast = RegistrationCache::kLeastExact;
+    const auto exact = cache_->lease_for_peer(space_.part(kGranule + 5, kLeast));
+    ASSERT_TRUE(exact);
+    EXPECT_EQ(exact->bytes, kLeast);
+    EXPECT_EQ(range_of(*exact).value().bytes, confined ? kGranule : kLeast);
+    EXPECT_EQ(range_of(*exact).value().access, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
+    const auto last = cache_->lease_for_peer(space_.part(kBytes - kLeast, kLeast + 20));
+    ASSERT_TRUE(last);
+    EXPECT_EQ(last->bytes, kLeast) << "the region ends there";
+    EXPECT_EQ(cache_->lease_for_peer(space_.part(0, kLeast - 1)).has_value(), confined)
+        << "too short to be registered for one message";
+    EXPECT_FALSE(cache_->lease_for_peer(space_.part(kBytes, kLeast))) << "outside of the region";
+  }
+}
+
+TEST_F(Cache, OpensOnlyAdvertsToPeersWithoutWindows) {
+  cache_.reset();
+  device_.reset();
+  memory_.verbs().devices.front().has_windows = false;
+  start(3 * kGranule);
+  add_all();
+  const auto leased = lease(0);
+  ASSERT_TRUE(leased);
+  EXPECT_EQ(range_of(*leased).value().access, IBV_ACCESS_LOCAL_WRITE);
+  const auto exact = cache_->lease_for_peer(space_.part(5, RegistrationCache::kLeastExact));
+  ASSERT_TRUE(exact);
+  EXPECT_EQ(range_of(*exact).value().bytes, RegistrationCache::kLeastExact);
+  EXPECT_EQ(range_of(*exact).value().access, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 }
 
 TEST_F(Cache, AlignsGranulesToFile) {

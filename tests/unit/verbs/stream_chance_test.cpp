@@ -118,6 +118,8 @@ struct Conditions {
   std::uint64_t budget = 3 * kGranule;
   QueuePair::Depths depths = test::kStreamDepths;
   bool registered = true;
+  bool windows = true;
+  bool confined = true;
 };
 
 class Streams : public testing::Test {
@@ -127,10 +129,14 @@ class Streams : public testing::Test {
 
   // Sends `total` bytes in each direction, and counts the messages of each kind in received_.
   void exchange(const Conditions& conditions, std::uint64_t total) {
+    test::FakeDevice& device = wire_.memory().verbs().devices.front();
+    device.has_windows = conditions.windows;
+    device.confines_windows = conditions.confined;
     StreamEnd near(wire_, 1, conditions.budget, conditions.depths);
     StreamEnd far(wire_, 2, conditions.budget, conditions.depths);
     near.connect_to(far.info());
     far.connect_to(near.info());
+    wire_.run();
     SidesDriver near_driver(near, seed_, 1, 2, total);
     SidesDriver far_driver(far, seed_ + 1, 2, 1, total);
     if (conditions.registered) {
@@ -211,8 +217,18 @@ TEST_F(Streams, WorkWithRoomForOneRegistration) {
 
 TEST_F(Streams, WorkWithFewSendRequests) {
   QueuePair::Depths depths = test::kStreamDepths;
-  depths.writes = kReservedWrites + 3;
+  depths.writes = kReservedWrites + 6;
   exchange({.depths = depths}, static_cast<std::uint64_t>(scaled(30)) * kMiB);
+  EXPECT_GT(received(Kind::direct), 0);
+}
+
+TEST_F(Streams, WorkWithoutWindows) {
+  exchange({.windows = false, .confined = false}, static_cast<std::uint64_t>(scaled(30)) * kMiB);
+  EXPECT_GT(received(Kind::direct), 0);
+}
+
+TEST_F(Streams, WorkWithoutConfinedWindows) {
+  exchange({.confined = false}, static_cast<std::uint64_t>(scaled(30)) * kMiB);
   EXPECT_GT(received(Kind::direct), 0);
 }
 

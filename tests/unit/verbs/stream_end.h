@@ -9,6 +9,7 @@
 #include "verbs/registration_cache.h"
 #include "verbs/sender.h"
 #include "verbs/stream_memory.h"
+#include "verbs/stream_windows.h"
 
 #include <array>
 #include <cstdint>
@@ -37,9 +38,9 @@ class StreamEnd {
   [[nodiscard]] QpInfo info() const {
     QpInfo info = qp_info_of(*device_, pair_);
     info.ring_address = memory_.ring_address();
-    info.ring_key = memory_.ring_key();
+    info.ring_key = windows_.ring_key();
     info.adverts_address = memory_.adverts_address();
-    info.adverts_key = memory_.adverts_key();
+    info.adverts_key = windows_.adverts_key();
     return info;
   }
   void connect_to(const QpInfo& peer) {
@@ -47,7 +48,8 @@ class StreamEnd {
     const QueuePair::Target ring{peer.ring_address, peer.ring_key};
     const QueuePair::Target adverts{peer.adverts_address, peer.adverts_key};
     send_.emplace(pair_, memory_, cache_, ring);
-    receive_.emplace(pair_, memory_, cache_, ring, adverts);
+    receive_.emplace(pair_, memory_, cache_, ring, adverts, windows_.destination());
+    windows_.open_to(pair_);
   }
 
   // Handles completions, as most functions of VerbsEndpoint do first.
@@ -55,6 +57,7 @@ class StreamEnd {
     const auto immediates = pair_.poll();
     for (const std::uint32_t immediate : immediates) handle(decode(immediate));
     send_->release_completed();
+    receive_->release_completed();
     EXPECT_EQ(pair_.failure().text, "");
     receive_->return_credit(immediates.empty());
   }
@@ -64,7 +67,7 @@ class StreamEnd {
   }
   [[nodiscard]] bool flushed() {
     progress();
-    return send_->flushed();
+    return send_->flushed() && receive_->closed();
   }
   [[nodiscard]] std::span<const std::byte> lend(std::size_t most) {
     progress();
@@ -82,6 +85,7 @@ class StreamEnd {
   [[nodiscard]] Sender& sending() { return *send_; }
   [[nodiscard]] Receiver& receiving() { return *receive_; }
   [[nodiscard]] QueuePair& pair() { return pair_; }
+  [[nodiscard]] const StreamMemory& memory() const { return memory_; }
   [[nodiscard]] RegistrationCache& cache() { return cache_; }
   // Returns the number of received messages of this kind.
   [[nodiscard]] int received(Immediate::Kind kind) const {
@@ -110,6 +114,7 @@ class StreamEnd {
   QueuePair pair_;
   std::optional<Sender> send_;
   std::optional<Receiver> receive_;
+  StreamWindows windows_{*device_, memory_};
   std::array<int, 4> received_{};
 };
 

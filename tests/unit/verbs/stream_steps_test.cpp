@@ -22,6 +22,7 @@ class Steps : public testing::Test {
     far_ = std::make_unique<StreamEnd>(wire_, 2, kNoLimit);
     near_->connect_to(far_->info());
     far_->connect_to(near_->info());
+    wire_.run();
     near_->cache().add_region(near_memory_.region());
     far_->cache().add_region(far_memory_.region());
     test::fill(near_memory_.all(), 1, 0);
@@ -115,6 +116,25 @@ TEST_F(Steps, LimitAdvertsInFlight) {
   near_->progress();
   EXPECT_EQ(near_->received(Kind::advert), static_cast<int>(kMaxAdverts) + 1);
   EXPECT_TRUE(received_bytes_match());
+}
+
+TEST_F(Steps, DestinationIsOpenToItsPeerUntilItIsFull) {
+  EXPECT_EQ(take(100 * kKiB), 0U);
+  wire_.run();
+  const Advert advert = near_->memory().advert(0);
+  const std::uint32_t far = far_->pair().number();
+  const auto open = wire_.memory().writable_for(far, advert.key);
+  ASSERT_TRUE(open);
+  EXPECT_EQ(open->address, reinterpret_cast<std::uintptr_t>(far_memory_.all().data()));
+  EXPECT_EQ(open->bytes, 100 * kKiB);
+  EXPECT_FALSE(wire_.memory().writable_for(near_->pair().number(), advert.key)) << "another pair";
+  EXPECT_EQ(send(100 * kKiB), 100 * kKiB);
+  wire_.run();
+  EXPECT_EQ(take(100 * kKiB), 100 * kKiB);
+  EXPECT_FALSE(far_->flushed()) << "the peer can still write";
+  wire_.run();
+  EXPECT_TRUE(far_->flushed());
+  EXPECT_FALSE(wire_.memory().writable_for(far, advert.key)) << "the destination is full";
 }
 
 TEST_F(Steps, AdvertiseNoShortDestinations) {

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests on an RDMA device, with a hostile peer, that the device refuses writes to memory that is
+// not open to the peer's queue pair.
+#include "base/interfaces.h"
+#include "verbs/device.h"
+#include "verbs/port_choice.h"
+#include "verbs/ports.h"
+#include "verbs/queue_pair.h"
+#include "verbs/registration_cache.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace hccl::verbs {
+namespace {
+
+constexpr QueuePair::Depths kDepths{.writes = 64, .arrivals = 64, .inline_bytes = 0};
+constexpr std::byte kOriginal{0xA5};
+constexpr std::byte kHostile{0x66};
+constexpr std::size_t kBytes = std::size_t{512} << 10;
+constexpr std::size_t kBegin = 1024;  // the open part
+constexpr std::size_t kOpen = RegistrationCache::kLeastExact + 1000;
+
+// Polls until `done` returns true, for at most 20 s.
+template <class Condition>
+bool poll_until(QueuePair& pair, const Condition& done) {
+  const Deadline deadline = Deadline::after(std::chrono::seconds(20));
+  while (!done() && !deadline.expired()) {
+    static_cast<void>(pair.poll());
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return done();
+}
+
+// Two connected queue pairs of this process. The victim opens a part of its memory to the intruder.
+class HostilePeers : public testing::Test {
+ protected:
+  struct Connection {
+    std::unique_ptr<QueuePair> victim;
+    std::unique_ptr<QueuePair> intruder;
+  };
+
+  void SetUp() override {
+    const VerbsLibrary* const library = verbs_library();
+    if (library == nullptr) GTEST_SKIP() << "needs rdma: " << why_no_verbs_library();
+    const PortChoice choice = choose_ports(list_ports(*library), {}, local_interfaces());
+    if (choice.usable.empty()) GTEST_SKIP() << "needs rdma: " << choice.why_none;
+    device_ = RdmaDevice::open(*library, choice.usable.front());
+    if (!device_->has_windows()) GTEST_SKIP() << "needs rdma: memory windows of type 2";
+    cache_ = std::make_unique<RegistrationCache>(device_);
+    cache_->add_region({memory_.data(), memory_.size()});
+    lease_ = cache_->lease_for_peer(open_part()).value();
+    own_ = device_->try_register(source_, false).value();
+    window_ = device_->allocate_window();
+    connection_ = connect();
+    const std::uint64_t request =
+        connection_.victim->open(*window_, *lease_.registration, open_part());
+    ASSERT_TRUE(poll_until(*connection_.victim,
+                           [&] { return connection_.victim->completed() >= request; }));
+  }
+
+  [[nodiscard]] Connection connect() const {
+    Connection result{std::make_unique<QueuePair>(device_, kDepths),
+                      std::make_unique<QueuePair>(device_, kDepths)};
+    const auto info = [&](const QueuePair& pair) {
+      return QpInfo{.queue_pair = pair.number(),
+                    .first_packet = pair.first_packet(),
+                    .gid = device_->port().gid.bytes,
+                    .mtu = device_->port().mtu};
+    };
+    const auto ends = [&](int own, int peer) {
+      return ConnectionEnds{own, peer, "localhost", device_->port().device, 1, "", "", 1024};
+    };
+    result.victim->connect(info(*result.intruder), ends(0, 1));
+    result.intruder->connect(info(*result.victim), ends(1, 0));
+    return result;
+  }
+  // Writes from the intruder's memory. Returns the failure of the queue pair, or an empty text.
+  [[nodiscard]] std::string write(QueuePair& from, std::size_t offset, std::size_t bytes,
+                                  std::uint32_t key) {
+    const std::uint64_t number =
+        from.write(std::span(source_).first(bytes), own_.local_key(),
+                   {reinterpret_cast<std::uintptr_t>(memory_.data()) + offset, key}, 7);
+    EXPECT_TRUE(poll_until(
+        from, [&] { return from.completed() >= number || !from.failure().text.empty(); }));
+    return from.failure().text;
+  }
+  void expect_refused(QueuePair& from, std::size_t offset, std::size_t bytes, std::uint32_t key) {
+    const std::string failure = write(from, offset, bytes, key);
+    EXPECT_NE(failure.find("remote access error"), std::string::npos) << failure;
+    EXPECT_NE(failure.find("rank 0"), std::string::npos) << failure;
+    EXPECT_TRUE(std::ranges::all_of(memory_, [](std::byte each) { return each == kOriginal; }));
+  }
+  [[nodiscard]] std::span<std::byte> open_part() {
+    return std::span(memory_).subspan(kBegin, kOpen);
+  }
+  [[nodiscard]] QueuePair& intruder() const { return *connection_.intruder; }
+
+  std::vector<std::byte> memory_ = std::vector<std::byte>(kBytes, kOriginal);
+  std::vector<std::byte> source_ = std::vector<std::byte>(kBytes, kHostile);
+  std::shared_ptr<RdmaDevice> device_;
+  std::unique_ptr<RegistrationCache> cache_;
+  RegistrationCache::Lease lease_;
+  Registration own_;
+  Connection connection_;
+  MemoryWindow window_;  // destroyed before the queue pairs
+};
+
+TEST_F(HostilePeers, MayWriteToOpenPart) {
+  EXPECT_EQ(write(intruder(), kBegin, kOpen, window_->rkey), "");
+  for (std::size_t i = 0; i < kBytes; ++i) {
+    const bool open = i >= kBegin && i < kBegin + kOpen;
+    ASSERT_EQ(memory_[i], open ? kHostile : kOriginal) << i;
+  }
+}
+
+TEST_F(HostilePeers, CannotWriteAfterOpenPart) {
+  expect_refused(intruder(), kBegin + kOpen, 1, window_->rkey);
+}
+
+TEST_F(HostilePeers, CannotWriteBeforeOpenPart) {
+  expect_refused(intruder(), kBegin - 1, 1, window_->rkey);
+}
+
+TEST_F(HostilePeers, CannotExceedOpenPart) {
+  expect_refused(intruder(), kBegin, kOpen + 1, window_->rkey);
+}
+
+TEST_F(HostilePeers, CannotUseKeyOfRegistration) {
+  expect_refused(intruder(), kBegin, 1, lease_.registration->remote_key());
+}
+
+TEST_F(HostilePeers, CannotUseOtherQueuePair) {
+  const Connection other = connect();
+  expect_refused(*other.intruder, kBegin, 1, window_->rkey);
+}
+
+TEST_F(HostilePeers, CannotWriteAfterEnd) {
+  QueuePair& victim = *connection_.victim;
+  const std::uint64_t request = victim.close(*window_);
+  ASSERT_TRUE(poll_until(victim, [&] { return victim.completed() >= request; }));
+  expect_refused(intruder(), kBegin, 1, window_->rkey);
+}
+
+TEST_F(HostilePeers, CannotUseOldKey) {
+  QueuePair& victim = *connection_.victim;
+  const std::uint32_t old = window_->rkey;
+  victim.close(*window_);
+  const std::uint64_t request = victim.open(*window_, *lease_.registration, open_part());
+  ASSERT_TRUE(poll_until(victim, [&] { return victim.completed() >= request; }));
+  EXPECT_NE(window_->rkey, old);
+  expect_refused(intruder(), kBegin, 1, old);
+}
+
+// The text that the victim gets must name the intruder.
+TEST_F(HostilePeers, AreNamed) {
+  expect_refused(intruder(), 0, 1, window_->rkey);
+  QueuePair& victim = *connection_.victim;
+  ASSERT_TRUE(poll_until(victim, [&] { return !victim.failure().text.empty(); }));
+  EXPECT_TRUE(victim.failure().peer_lost);
+  EXPECT_EQ(victim.failure().text.find("rank 1 (host localhost, "), 0U) << victim.failure().text;
+  EXPECT_NE(victim.failure().text.find("tried to write to memory that is not open to it"),
+            std::string::npos)
+      << victim.failure().text;
+}
+
+}  // namespace
+}  // namespace hccl::verbs
