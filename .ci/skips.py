@@ -49,6 +49,7 @@ NEEDS = {
     r"network namespaces": lambda: subprocess.run(["tests/support/hosts.sh", "allowed"], check=False,
                                                   capture_output=True).returncode == 0,
     r"root": lambda: os.geteuid() == 0,
+    r"openssl": lambda: shutil.which("openssl") is not None,
     r"nftables": lambda: subprocess.run(["tests/support/hosts.sh", "can-intercept"], check=False,
                                         capture_output=True).returncode == 0,
     r"process_vm_readv": reads_processes,
