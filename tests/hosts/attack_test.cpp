@@ -188,11 +188,12 @@ TEST_F(OnPath, DataIsRightOrErrorIsNamed) {
   std::set<Tampering> kinds;
   std::set<int> hosts;
   std::map<std::string, int> endings;
-  for (int i = 0; i < scaled(30); ++i) {
+  const int attacks = scaled(30);
+  for (int i = 0; i < attacks; ++i) {
     const unsigned long long seed = test_seed() + static_cast<unsigned>(i);
     Attack attack = Attack::random(seed);
     attack.kind = static_cast<Tampering>(1 + i % (kTamperings - 1));
-    attack.host = i / (kTamperings - 1) % 2;
+    attack.host = (i + i / (kTamperings - 1)) % 2;
     const std::vector<std::string> reports = run(attack);
     ASSERT_FALSE(HasFailure()) << "HCCL_TEST_SEED=" << seed;
     if (!has_tampered()) continue;
@@ -206,6 +207,7 @@ TEST_F(OnPath, DataIsRightOrErrorIsNamed) {
   }
   std::printf("%d attacks tampered with a record: %d ranks got the right data, %d an error\n",
               effective, endings["right"], endings["error"]);
+  if (attacks < 30) return;  // too few to expect that each kind meets a record
   EXPECT_GE(kinds.size(), 5U);
   EXPECT_EQ(hosts.size(), 2U) << "data connections and connections to the server";
 }
