@@ -107,7 +107,7 @@ bool Execution::touch(const Span& a, const Span& b) const {
 bool Execution::step_over() {
   if (std::ranges::any_of(sends_, is_open) || std::ranges::any_of(receives_, is_open)) return false;
   const auto unflushed = [](const Flow& flow) { return !flow.connection->endpoint->flushed(); };
-  if (std::ranges::any_of(sends_, unflushed) || (is_last_step() && !is_flushed())) return false;
+  if (is_last_step() ? !is_flushed() : std::ranges::any_of(sends_, unflushed)) return false;
   ++step_;
   begin_step();
   return true;

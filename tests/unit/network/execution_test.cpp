@@ -221,19 +221,31 @@ TEST(Execution, RefusesDifferentCallOfPeer) {
   EXPECT_EQ(memory[0].result(), before);
 }
 
+// A broadcast of 64 floats to all ranks in one step.
+struct Broadcast {
+  explicit Broadcast(int ranks)
+      : all(test::build_all({.collective = Collective::broadcast, .rank_count = ranks},
+                            algorithms::find("direct", Collective::broadcast)->build)) {
+    of.shape = {.collective = Collective::broadcast, .rank_count = ranks};
+    of.count = 64;
+    for (const auto& own : all.shapes) memory.emplace_back(of, own, Bytes(256, std::byte{1}));
+  }
+  [[nodiscard]] Part part(std::size_t rank) {
+    return {of, all.shapes[rank], all.schedules[rank], memory[rank], wires, header_of(of)};
+  }
+
+  const AllRanks all;
+  Case of;
+  std::deque<Memory> memory;
+  test::LooseWires wires{3, 4096};
+};
+
 // A flushed endpoint ends a wait at once, so it may be waited for only if the next step can begin.
 TEST(Execution, WaitsForUnflushedSendsOnly) {
-  const schedule::Shape shape{.collective = Collective::broadcast, .rank_count = 3};
-  const AllRanks all =
-      test::build_all(shape, algorithms::find("direct", Collective::broadcast)->build);
-  Case of;
-  of.shape = shape;
-  of.count = 64;
-  test::LooseWires wires(3, 4096);
+  Broadcast broadcast(3);
   bool all_flushed = false;
-  wires.is_flushed = [&](int /*from*/, int to) { return to == 1 || all_flushed; };
-  Memory memory(of, all.shapes[0], Bytes(256, std::byte{1}));
-  Part root(of, all.shapes[0], all.schedules[0], memory, wires, header_of(of));
+  broadcast.wires.is_flushed = [&](int /*from*/, int to) { return to == 1 || all_flushed; };
+  Part root = broadcast.part(0);
   for (int i = 0; i < 1000; ++i) static_cast<void>(root.execution.advance());
   ASSERT_TRUE(root.execution.awaited().empty());
   std::vector<transport::WaitSet::Entry> entries;
@@ -251,19 +263,11 @@ TEST(Execution, WaitsForUnflushedSendsOnly) {
 
 // A rank that only receives must wait until the peer can no longer write to its buffer.
 TEST(Execution, WaitsUntilReceivesAreFlushed) {
-  const schedule::Shape shape{.collective = Collective::broadcast, .rank_count = 2};
-  const AllRanks all =
-      test::build_all(shape, algorithms::find("direct", Collective::broadcast)->build);
-  Case of;
-  of.shape = shape;
-  of.count = 64;
-  test::LooseWires wires(3, 4096);
+  Broadcast broadcast(2);
   bool receiver_flushed = false;
-  wires.is_flushed = [&](int from, int /*to*/) { return from == 0 || receiver_flushed; };
-  std::deque<Memory> memory;
-  for (const auto& own : all.shapes) memory.emplace_back(of, own, Bytes(256, std::byte{1}));
-  Part root(of, all.shapes[0], all.schedules[0], memory[0], wires, header_of(of));
-  Part receiver(of, all.shapes[1], all.schedules[1], memory[1], wires, header_of(of));
+  broadcast.wires.is_flushed = [&](int from, int /*to*/) { return from == 0 || receiver_flushed; };
+  Part root = broadcast.part(0);
+  Part receiver = broadcast.part(1);
   for (int i = 0; i < 1000; ++i) {
     static_cast<void>(root.execution.advance());
     static_cast<void>(receiver.execution.advance());
