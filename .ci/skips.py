@@ -58,6 +58,7 @@ NEEDS = {
     r"pidfd": lambda: hasattr(os, "pidfd_open"),
     r"ipv6": lambda: Path("/proc/net/if_inet6").exists() and Path("/proc/net/if_inet6").read_text() != "",
     r"libibverbs": loads_verbs,
+    r"memory windows": lambda: False,  # many drivers of NICs lack them
     r"rdma": lambda: any(Path("/sys/class/infiniband").glob("*")),
     r"rdma hosts": lambda: "RXE_NODES" in os.environ,
     r"another build": lambda: False,  # such as one without sanitizers, which distort measurements

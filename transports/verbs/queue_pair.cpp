@@ -38,7 +38,7 @@ QueuePair::QueuePair(std::shared_ptr<RdmaDevice> device, const Depths& depths)
   fcntl(channel_->fd, F_SETFL, fcntl(channel_->fd, F_GETFL) | O_NONBLOCK);
   completions_ =
       own(library.create_cq(device_->context(),
-                            static_cast<int>(depths.writes + depths.arrivals + kReceiveBatch),
+                            static_cast<int>(depths.requests + depths.arrivals + kReceiveBatch),
                             nullptr, channel_.get(), 0),
           "completion queue");
   create_pair();
@@ -64,7 +64,7 @@ void QueuePair::create_pair() {
   attributes.send_cq = completions_.get();
   attributes.recv_cq = completions_.get();
   attributes.qp_type = IBV_QPT_RC;
-  attributes.cap = {.max_send_wr = depths_.writes,
+  attributes.cap = {.max_send_wr = depths_.requests,
                     .max_recv_wr = depths_.arrivals + kReceiveBatch,
                     .max_send_sge = 1,
                     .max_recv_sge = 1,
@@ -139,7 +139,7 @@ std::uint64_t QueuePair::write(std::span<const std::byte> bytes, std::uint32_t l
   request.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
   // Request a completion for at least one in `every` writes. A completion also covers all earlier
   // writes.
-  const std::uint64_t every = std::max<std::uint64_t>(depths_.writes / 8, 1);
+  const std::uint64_t every = std::max<std::uint64_t>(depths_.requests / 8, 1);
   const bool copied = copies(bytes.size());
   if (copied) request.send_flags |= IBV_SEND_INLINE;
   if (!copied || (posted_ + 1) % every == 0) request.send_flags |= IBV_SEND_SIGNALED;
@@ -253,7 +253,7 @@ void QueuePair::cut() noexcept {
 }
 
 void QueuePair::drain(Deadline deadline, int hung_up) noexcept {
-  if (free_writes() == 0 || !failure_.text.empty()) return;
+  if (free_requests() == 0 || !failure_.text.empty()) return;
   // The completion of this empty write means that all earlier writes have arrived.
   ibv_send_wr last{};
   last.opcode = IBV_WR_RDMA_WRITE;

@@ -38,7 +38,7 @@ struct Destroy {
 class QueuePair {
  public:
   struct Depths {
-    std::uint32_t writes = 0;    // maximum number of incomplete writes and requests for windows
+    std::uint32_t requests = 0;  // maximum number of incomplete writes and requests for windows
     std::uint32_t arrivals = 0;  // maximum number of arrived writes that have not been polled
     std::uint32_t inline_bytes = 0;
   };
@@ -61,8 +61,8 @@ class QueuePair {
 
   // Returns the number of writes and requests for windows that can be posted now. poll() makes room
   // for more.
-  [[nodiscard]] std::uint32_t free_writes() const {
-    return depths_.writes - static_cast<std::uint32_t>(posted_ - completed_);
+  [[nodiscard]] std::uint32_t free_requests() const {
+    return depths_.requests - static_cast<std::uint32_t>(posted_ - completed_);
   }
   // Returns whether write() copies `bytes` bytes before it returns.
   [[nodiscard]] bool copies(std::size_t bytes) const { return bytes <= depths_.inline_bytes; }
@@ -108,7 +108,7 @@ class QueuePair {
   void cut() noexcept;
   // Blocks until all writes have been acknowledged, the deadline has passed, the queue pair or the
   // NIC has failed, or the socket `hung_up` is readable, because the peer has sent its final
-  // acknowledgement or closed the connection. Does not wait if free_writes() is 0.
+  // acknowledgement or closed the connection. Does not wait if free_requests() is 0.
   void drain(Deadline deadline, int hung_up) noexcept;
 
  private:

@@ -93,7 +93,7 @@ void Receiver::release_completed() {
 
 void Receiver::advertise(std::span<std::byte> destination) {
   if (destination.size() < kLeastDirect || adverts_ - seen_ >= kMaxAdverts ||
-      pair_.free_writes() <= kAdvertRequests || !pair_.copies(sizeof(Advert)))
+      pair_.free_requests() <= kAdvertRequests || !pair_.copies(sizeof(Advert)))
     return;
   const auto lease = cache_.lease_for_peer(destination);
   if (!lease || lease->bytes < kLeastDirect) return;
@@ -116,7 +116,7 @@ void Receiver::advertise(std::span<std::byte> destination) {
 }
 
 void Receiver::return_credit(bool idle) {
-  if (!window_.credit_due() || (!idle && window_.credit_can_wait()) || pair_.free_writes() < 2)
+  if (!window_.credit_due() || (!idle && window_.credit_can_wait()) || pair_.free_requests() < 2)
     return;
   static_cast<void>(pair_.write({}, 0, ring_, encode(window_.take_credit())));
 }

@@ -13,7 +13,7 @@ constexpr std::size_t kWorthLeasing = std::size_t{8} << 10;
 }  // namespace
 
 Sender::WriteTarget Sender::next_target(std::uint64_t position) const {
-  if (!window_.may_send() || pair_.free_writes() <= kReservedWrites) return {};
+  if (!window_.may_send() || pair_.free_requests() <= kReservedRequests) return {};
   if (const std::size_t direct = sender_view_.direct_room(position); direct > 0)
     return {{sender_view_.address(position), sender_view_.key()}, std::min(direct, kSlice), true};
   const std::uint64_t at = window_.sent() % kRingBytes;

@@ -22,7 +22,7 @@ namespace hccl::verbs {
 // can reduce one message while the next one is in flight.
 constexpr std::size_t kSlice = std::size_t{64} << 10;
 // Number of requests reserved for credits, adverts and the last write of a stream.
-constexpr std::uint32_t kReservedWrites = 2 * (kMaxCredits + kMaxAdverts * kAdvertRequests);
+constexpr std::uint32_t kReservedRequests = 2 * (kMaxCredits + kMaxAdverts * kAdvertRequests);
 
 class Sender {
  public:

@@ -26,7 +26,7 @@ constexpr std::size_t kWorthwhileRoom = kCreditBytes;
 constexpr std::uint32_t kIdleCalls = 256;  // calls without progress between checks of the peer
 constexpr std::uint32_t kInlineBytes = 128;
 constexpr std::uint32_t kUnseenSends = 8;  // one short send in 8 polls for completions first
-constexpr QueuePair::Depths kDepths{.writes = 2 * kMaxMessages + kReservedWrites,
+constexpr QueuePair::Depths kDepths{.requests = 2 * kMaxMessages + kReservedRequests,
                                     .arrivals = kMaxMessages + kMaxCredits + kMaxAdverts,
                                     .inline_bytes = kInlineBytes};
 constexpr std::chrono::seconds kLongestSleep{1};

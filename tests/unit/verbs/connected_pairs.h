@@ -46,7 +46,7 @@ struct PairEnd {
 
 class ConnectedPairs : public testing::Test {
  protected:
-  static constexpr QueuePair::Depths kDepths{.writes = 64, .arrivals = 80, .inline_bytes = 128};
+  static constexpr QueuePair::Depths kDepths{.requests = 64, .arrivals = 80, .inline_bytes = 128};
 
   void SetUp() override { start(kDepths); }
   void TearDown() override {

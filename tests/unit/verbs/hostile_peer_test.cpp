@@ -18,7 +18,7 @@
 namespace hccl::verbs {
 namespace {
 
-constexpr QueuePair::Depths kDepths{.writes = 64, .arrivals = 64, .inline_bytes = 0};
+constexpr QueuePair::Depths kDepths{.requests = 64, .arrivals = 64, .inline_bytes = 0};
 constexpr std::byte kOriginal{0xA5};
 constexpr std::byte kHostile{0x66};
 constexpr std::size_t kBytes = std::size_t{512} << 10;
@@ -50,7 +50,7 @@ class HostilePeers : public testing::Test {
     const PortChoice choice = choose_ports(list_ports(*library), {}, local_interfaces());
     if (choice.usable.empty()) GTEST_SKIP() << "needs rdma: " << choice.why_none;
     device_ = RdmaDevice::open(*library, choice.usable.front());
-    if (!device_->has_windows()) GTEST_SKIP() << "needs rdma: memory windows of type 2";
+    if (!device_->has_windows()) GTEST_SKIP() << "needs memory windows: see decision 29";
     cache_ = std::make_unique<RegistrationCache>(device_);
     cache_->add_region({memory_.data(), memory_.size()});
     lease_ = cache_->lease_for_peer(open_part()).value();

@@ -228,7 +228,7 @@ TEST_F(EndingPairs, DrainEndsWhenAllWritesComplete) {
   drain();
   over = true;
   network.join();
-  EXPECT_EQ(near().free_writes(), kDepths.writes);
+  EXPECT_EQ(near().free_requests(), kDepths.requests);
   EXPECT_TRUE(near().failure().text.empty());
   EXPECT_EQ(receive_all(far()).size(), 20U);
 }
@@ -275,7 +275,7 @@ TEST_F(EndingPairs, DrainReturnsWhenPostingOrNotifyingFails) {
   drain();
   wire_.faults.notify = false;
   start(kDepths);
-  while (near().free_writes() > 0) post_immediate(0);
+  while (near().free_requests() > 0) post_immediate(0);
   drain();
 }
 

@@ -65,28 +65,28 @@ TEST_F(QueuePairs, CopyShortWritesWhenPosted) {
 }
 
 TEST_F(QueuePairs, NeverExceedSendRequests) {
-  EXPECT_EQ(near().free_writes(), kDepths.writes);
-  for (std::uint32_t i = 0; i < kDepths.writes; ++i) {
-    EXPECT_EQ(near().free_writes(), kDepths.writes - i);
+  EXPECT_EQ(near().free_requests(), kDepths.requests);
+  for (std::uint32_t i = 0; i < kDepths.requests; ++i) {
+    EXPECT_EQ(near().free_requests(), kDepths.requests - i);
     post_immediate(i);
   }
-  EXPECT_EQ(near().free_writes(), 0U);
-  EXPECT_EQ(wire_.outstanding_writes(near().number()), kDepths.writes);
+  EXPECT_EQ(near().free_requests(), 0U);
+  EXPECT_EQ(wire_.outstanding_writes(near().number()), kDepths.requests);
   wire_.run();
-  EXPECT_EQ(near().free_writes(), 0U) << "the completions have not been polled yet";
+  EXPECT_EQ(near().free_requests(), 0U) << "the completions have not been polled yet";
   EXPECT_EQ(receive_all(near()), Words{});
-  EXPECT_EQ(near().free_writes(), kDepths.writes) << "the last write was signaled";
+  EXPECT_EQ(near().free_requests(), kDepths.requests) << "the last write was signaled";
 }
 
 TEST_F(QueuePairs, SignalEnoughShortWrites) {
   for (std::uint32_t i = 0; i < 1000; ++i) {
-    ASSERT_GT(near().free_writes(), 0U) << i;
+    ASSERT_GT(near().free_requests(), 0U) << i;
     post_immediate(i);
     wire_.run();
     EXPECT_EQ(receive_all(far()), Words{i});
     EXPECT_EQ(receive_all(near()), Words{});
-    EXPECT_GT(near().free_writes(), kDepths.writes - kDepths.writes / 8);
-    EXPECT_EQ(near().free_writes(), kDepths.writes - wire_.outstanding_writes(near().number()));
+    EXPECT_GT(near().free_requests(), kDepths.requests - kDepths.requests / 8);
+    EXPECT_EQ(near().free_requests(), kDepths.requests - wire_.outstanding_writes(near().number()));
   }
 }
 
@@ -94,7 +94,7 @@ TEST_F(QueuePairs, DeliverImmediatesInOrder) {
   std::uint32_t posted = 0;
   std::uint32_t received = 0;
   for (int round = 0; round < 50; ++round) {
-    while (near().free_writes() > 0 && posted - received < kDepths.arrivals)
+    while (near().free_requests() > 0 && posted - received < kDepths.arrivals)
       post_immediate(posted++);
     wire_.run();
     static_cast<void>(near().poll());

@@ -217,7 +217,8 @@ TEST_F(Streams, WorkWithRoomForOneRegistration) {
 
 TEST_F(Streams, WorkWithFewSendRequests) {
   QueuePair::Depths depths = test::kStreamDepths;
-  depths.writes = kReservedWrites + 6;
+  // Every eighth of the requests must contain a signaled one, and the reserved ones are not used.
+  depths.requests = kReservedRequests + 6;
   exchange({.depths = depths}, static_cast<std::uint64_t>(scaled(30)) * kMiB);
   EXPECT_GT(received(Kind::direct), 0);
 }

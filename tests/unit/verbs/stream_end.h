@@ -22,7 +22,7 @@
 namespace hccl::verbs::test {
 
 // The depths that a VerbsEndpoint uses.
-constexpr QueuePair::Depths kStreamDepths{.writes = 2 * kMaxMessages + kReservedWrites,
+constexpr QueuePair::Depths kStreamDepths{.requests = 2 * kMaxMessages + kReservedRequests,
                                           .arrivals = kMaxMessages + kMaxCredits + kMaxAdverts,
                                           .inline_bytes = 128};
 
