@@ -31,7 +31,7 @@ def parse_arguments():
     known = sorted(corpus.name for corpus in (FOLDER / "corpus").iterdir())
     for target in options.targets:
         if target not in known:
-            parser.error(f"there is no target {target}; the targets are {', '.join(known)}")
+            parser.error(f"unknown target {target}; choose from {', '.join(known)}")
     options.targets = options.targets or known
     return options
 

@@ -45,6 +45,9 @@ constexpr int kOtherPort = 29'500;
 constexpr int kFlooders = 4;
 constexpr int kSilent = 2'000 / kFlooders;  // of each
 constexpr std::chrono::milliseconds kOneWay{20};
+// The time that all ranks but the last get to join. They cannot report it, because they wait in
+// hcclCommInitRank().
+constexpr std::chrono::seconds kJoinTime{10};
 
 enum class Weather { calm, elsewhere, flood };
 
@@ -122,7 +125,7 @@ void join_once(World& world, const HostNetwork& network, const Tally& tally, lon
   Session session(world);
   world.board->barrier(0, kRanks);
   if (world.rank == kRanks - 1) {
-    std::this_thread::sleep_for(std::chrono::seconds(10));  // until the other ranks have joined
+    std::this_thread::sleep_for(kJoinTime);
     while (tally.made < least) usleep(1000);
   }
   hcclComm_t communicator = nullptr;
