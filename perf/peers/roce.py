@@ -36,10 +36,10 @@ k=${1#node}; shift; exec on-node "$k" bash -c "$*"
 
 
 def find_machine():
-    beside = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../shared/rxe/run-in-rxe-vm")
-    machine = os.environ.get("RXE_VM", beside)
-    if not os.access(machine, os.X_OK):
-        sys.exit("bench: no virtual machine with RDMA devices: set RXE_VM to the path of run-in-rxe-vm")
+    machine = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tests/support/rxe_machine.sh")
+    found = subprocess.run([machine, "available"], check=False, capture_output=True, text=True)
+    if found.returncode != 0:
+        sys.exit(f"bench: {found.stderr.strip()}")
     return machine
 
 
