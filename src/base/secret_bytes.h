@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory for secrets. It is wiped when it is freed. If the kernel is Linux 4.14 or later, it is not
-// written to core dumps, and is empty in forked children.
+// Memory for secrets. It is wiped when it is freed, and is not written to core dumps. On Linux 4.14
+// or later, a forked child sees zeros instead of its contents.
 #pragma once
 
 #include <cstddef>
@@ -8,9 +8,11 @@
 
 namespace hccl {
 
-// Returns whole pages, because the kernel excludes only whole pages from core dumps. Throws
-// std::bad_alloc.
+// Allocates `bytes` bytes of such memory, in pages of its own, because the kernel excludes only
+// whole pages from core dumps. Throws std::bad_alloc. Returns zeroed memory, which the caller frees
+// with free_secret_memory().
 [[nodiscard]] void* allocate_secret_memory(std::size_t bytes);
+// Wipes and frees memory of allocate_secret_memory(), with the same number of bytes.
 void free_secret_memory(void* memory, std::size_t bytes) noexcept;
 
 template <class Value>

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 
 namespace hccl {
 namespace {
@@ -26,6 +27,8 @@ std::uint32_t big_endian(const std::byte* bytes) {
 }
 
 }  // namespace
+
+Sha256::~Sha256() { explicit_bzero(block_.data(), block_.size()); }
 
 void Sha256::update(std::span<const std::byte> data) {
   length_ += data.size();
@@ -82,6 +85,7 @@ void Sha256::compress() {
   const std::array<std::uint32_t, 8> sum{a, b, c, d, e, f, g, h};
   for (std::size_t i = 0; i < sum.size(); ++i) state_[i] += sum[i];
   used_ = 0;
+  explicit_bzero(w.data(), sizeof(w));
 }
 
 Digest sha256(std::span<const std::byte> data) {

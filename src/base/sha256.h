@@ -11,9 +11,15 @@ namespace hccl {
 
 using Digest = std::array<std::byte, 32>;
 
-// An incremental hash. finish() may be called only once.
+// An incremental hash. finish() may be called only once. The object wipes its copies of the data,
+// which may be secret.
 class Sha256 {
  public:
+  Sha256() = default;
+  ~Sha256();
+  Sha256(const Sha256&) = delete;
+  Sha256& operator=(const Sha256&) = delete;
+
   void update(std::span<const std::byte> data);
   [[nodiscard]] Digest finish();
 
