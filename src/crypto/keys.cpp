@@ -14,7 +14,8 @@
 namespace hccl::crypto {
 namespace {
 
-// The parameters for interactive use of the scrypt paper, with twice the memory.
+// The cost is twice that of the scrypt paper's parameters for interactive use, so a guess takes
+// 32 MiB. kScryptMemory is only OpenSSL's limit.
 constexpr std::uint64_t kScryptCost = 1 << 15;
 constexpr std::uint64_t kScryptBlock = 8;
 constexpr std::uint64_t kScryptLanes = 1;
@@ -60,9 +61,9 @@ SecretBytes stretch_key(std::span<const std::byte> secret, std::string_view purp
   call.require();
   SecretBytes key(kKeySize);
   const auto salt = std::as_bytes(std::span(purpose));
-  if (EVP_PBE_scrypt(reinterpret_cast<const char*>(secret.data()), secret.size(),
-                     reinterpret_cast<const unsigned char*>(salt.data()), salt.size(), kScryptCost,
-                     kScryptBlock, kScryptLanes, kScryptMemory, chars_of(key), key.size()) != 1) {
+  if (EVP_PBE_scrypt(reinterpret_cast<const char*>(secret.data()), secret.size(), octets_of(salt),
+                     salt.size(), kScryptCost, kScryptBlock, kScryptLanes, kScryptMemory,
+                     chars_of(key), key.size()) != 1) {
     OpensslCall::throw_latest("cannot derive a key with scrypt");
   }
   return key;

@@ -3,7 +3,9 @@
 // its memory may be freed while the process exits.
 #pragma once
 
+#include <cstddef>
 #include <shared_mutex>
+#include <span>
 #include <string>
 
 namespace hccl::crypto {
@@ -36,5 +38,10 @@ class OpensslCall {
   std::shared_lock<std::shared_mutex> lock_;
   bool is_possible_;
 };
+
+// Returns the bytes in the type that OpenSSL's functions take.
+[[nodiscard]] inline const unsigned char* octets_of(std::span<const std::byte> bytes) {
+  return reinterpret_cast<const unsigned char*>(bytes.data());
+}
 
 }  // namespace hccl::crypto

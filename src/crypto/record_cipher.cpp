@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "crypto/record_cipher.h"
 
+#include "base/scope_exit.h"
 #include "crypto/keys.h"
 #include "crypto/openssl_call.h"
 
@@ -20,10 +21,6 @@ namespace hccl::crypto {
 namespace {
 
 constexpr std::size_t kNonceSize = 12;
-
-const unsigned char* chars(std::span<const std::byte> bytes) {
-  return reinterpret_cast<const unsigned char*>(bytes.data());
-}
 
 [[noreturn]] void fail() { OpensslCall::throw_latest("cannot use AES-128-GCM"); }
 
@@ -53,7 +50,7 @@ struct RecordCipher::Context {
   // Passes bytes to the cipher. `to`: null for bytes that are only authenticated.
   void update(std::span<const std::byte> bytes, std::byte* to) const {
     int written = 0;
-    if (EVP_CipherUpdate(evp, reinterpret_cast<unsigned char*>(to), &written, chars(bytes),
+    if (EVP_CipherUpdate(evp, reinterpret_cast<unsigned char*>(to), &written, octets_of(bytes),
                          static_cast<int>(bytes.size())) != 1) {
       fail();
     }
@@ -64,8 +61,10 @@ RecordCipher::RecordCipher(CipherUse use, Protection protection, std::span<const
     : use_(use), protection_(protection), key_(key.begin(), key.end()) {
   const OpensslCall call;
   call.require();
+  ScopeExit unless_usable([this] { context_.reset(); });  // while `call` exists
   context_ = std::make_unique<Context>();
   use_key();
+  unless_usable.dismiss();
 }
 
 RecordCipher::~RecordCipher() {
@@ -75,12 +74,10 @@ RecordCipher::~RecordCipher() {
   context_.reset();
 }
 
-RecordCipher::RecordCipher(RecordCipher&&) noexcept = default;
-RecordCipher& RecordCipher::operator=(RecordCipher&&) noexcept = default;
-
 void RecordCipher::use_key() {
-  if (EVP_CipherInit_ex2(context_->evp, EVP_aes_128_gcm(), chars(std::span(std::as_const(key_))),
-                         nullptr, use_ == CipherUse::sealing ? 1 : 0, nullptr) != 1) {
+  if (EVP_CipherInit_ex2(context_->evp, EVP_aes_128_gcm(),
+                         octets_of(std::span(std::as_const(key_))), nullptr,
+                         use_ == CipherUse::sealing ? 1 : 0, nullptr) != 1) {
     fail();
   }
 }

@@ -23,7 +23,8 @@ enum class CipherUse : std::uint8_t { sealing, opening };
 // Either seals all records of a direction, or opens them, in the same order. Derives a new key
 // after kRecordsPerKey records, because GCM protects only a limited amount of data with one key.
 // Thread safety: one thread at a time. Members throw Error(hcclSystemError) if OpenSSL's
-// configuration forbids AES-128-GCM.
+// configuration forbids AES-128-GCM, Error(hcclInvalidUsage) while the process exits, or
+// std::bad_alloc.
 class RecordCipher {
  public:
   static constexpr std::size_t kTagSize = 16;
@@ -33,8 +34,8 @@ class RecordCipher {
   // `key` has kKeySize bytes. `protection` is not `off`.
   RecordCipher(CipherUse use, Protection protection, std::span<const std::byte> key);
   ~RecordCipher();
-  RecordCipher(RecordCipher&&) noexcept;
-  RecordCipher& operator=(RecordCipher&&) noexcept;
+  RecordCipher(const RecordCipher&) = delete;
+  RecordCipher& operator=(const RecordCipher&) = delete;
 
   // Writes the protected bytes of all parts to `body`, followed by the tag. Also authenticates the
   // header, which it does not write. The body has as many bytes as the parts together, and the tag.

@@ -3,6 +3,7 @@
 #include "crypto/tls_session.h"
 
 #include "base/error.h"
+#include "base/scope_exit.h"
 #include "crypto/openssl_call.h"
 #include "crypto/tls_context.h"
 
@@ -23,16 +24,12 @@ namespace {
 constexpr std::string_view kIdentity = "hccl";
 constexpr std::size_t kMostPlaintext = SSL3_RT_MAX_PLAIN_LENGTH;  // in a record
 
-const unsigned char* as_chars(std::span<const std::byte> bytes) {
-  return reinterpret_cast<const unsigned char*>(bytes.data());
-}
-
 // Turns a new session into the form in which OpenSSL takes a pre-shared key of TLS 1.3.
 void set_key(SSL_SESSION* session, SSL* ssl, std::span<const std::byte> key) {
   constexpr std::array<unsigned char, 2> kAes128GcmSha256{0x13, 0x01};
   const SSL_CIPHER* const cipher = SSL_CIPHER_find(ssl, kAes128GcmSha256.data());
   if (session == nullptr || cipher == nullptr ||
-      SSL_SESSION_set1_master_key(session, as_chars(key), key.size()) != 1 ||
+      SSL_SESSION_set1_master_key(session, octets_of(key), key.size()) != 1 ||
       SSL_SESSION_set_cipher(session, cipher) != 1 ||
       SSL_SESSION_set_protocol_version(session, TLS1_3_VERSION) != 1) {
     OpensslCall::throw_latest("cannot use a pre-shared key with TLS 1.3");
@@ -46,7 +43,7 @@ SSL_SESSION* key_of(SSL* ssl) {
 
 int offer_key(SSL* ssl, const EVP_MD* /*hash*/, const unsigned char** identity, std::size_t* length,
               SSL_SESSION** session) {
-  *identity = as_chars(std::as_bytes(std::span(kIdentity)));
+  *identity = octets_of(std::as_bytes(std::span(kIdentity)));
   *length = kIdentity.size();
   *session = key_of(ssl);
   return *session == nullptr ? 0 : 1;
@@ -97,22 +94,22 @@ struct TlsSession::Buffers {
 TlsSession::TlsSession(TlsRole role, std::span<const std::byte> key) {
   const OpensslCall call;
   call.require();
-  // Destroyed before `call` if an exception is thrown.
-  auto made = std::make_unique<Buffers>();
-  made->ssl.reset(SSL_new(tls_context()));
-  SSL* const ssl = made->ssl.get();
+  ScopeExit unless_made([this] { openssl_.reset(); });  // while `call` exists
+  openssl_ = std::make_unique<Buffers>();
+  openssl_->ssl.reset(SSL_new(tls_context()));
+  SSL* const ssl = openssl_->ssl.get();
   if (ssl == nullptr) throw std::bad_alloc();
-  made->arrived = BIO_new(BIO_s_mem());
-  made->departing = BIO_new(BIO_s_mem());
-  if (made->arrived == nullptr || made->departing == nullptr) {
-    BIO_free(made->arrived);
-    BIO_free(made->departing);
+  openssl_->arrived = BIO_new(BIO_s_mem());
+  openssl_->departing = BIO_new(BIO_s_mem());
+  if (openssl_->arrived == nullptr || openssl_->departing == nullptr) {
+    BIO_free(openssl_->arrived);
+    BIO_free(openssl_->departing);
     throw std::bad_alloc();
   }
-  SSL_set_bio(ssl, made->arrived, made->departing);
-  made->key.reset(SSL_SESSION_new());
-  set_key(made->key.get(), ssl, key);
-  SSL_set_app_data(ssl, made->key.get());
+  SSL_set_bio(ssl, openssl_->arrived, openssl_->departing);
+  openssl_->key.reset(SSL_SESSION_new());
+  set_key(openssl_->key.get(), ssl, key);
+  SSL_set_app_data(ssl, openssl_->key.get());
   if (role == TlsRole::client) {
     // The client trusts no certificate: a server must prove that it knows the key.
     SSL_set_verify(ssl, SSL_VERIFY_PEER, nullptr);
@@ -122,10 +119,9 @@ TlsSession::TlsSession(TlsRole role, std::span<const std::byte> key) {
     SSL_set_psk_find_session_callback(ssl, find_key);
     SSL_set_accept_state(ssl);
   }
-  openssl_ = std::move(made);
-  if (role == TlsRole::server) return;
-  advance_handshake();
+  if (role == TlsRole::client) advance_handshake();
   if (has_ended()) OpensslCall::throw_latest("cannot begin a TLS 1.3 session");
+  unless_made.dismiss();
 }
 
 TlsSession::~TlsSession() {
@@ -134,9 +130,6 @@ TlsSession::~TlsSession() {
   if (!call.is_possible()) static_cast<void>(openssl_.release());  // the process ends soon
   openssl_.reset();
 }
-
-TlsSession::TlsSession(TlsSession&&) noexcept = default;
-TlsSession& TlsSession::operator=(TlsSession&&) noexcept = default;
 
 void TlsSession::receive(std::span<const std::byte> encrypted, Bytes& plaintext) {
   const OpensslCall call;
@@ -149,12 +142,12 @@ void TlsSession::receive(std::span<const std::byte> encrypted, Bytes& plaintext)
   }
   if (phase_ == TlsState::handshake) advance_handshake();
   if (phase_ == TlsState::established) read_records(plaintext);
-  // Only a request for new keys would be answered. The library sends none, and a peer could fill
-  // the memory with the answers.
+  // After the handshake, OpenSSL produces output by itself only to answer a KeyUpdate request. The
+  // library sends none, and a peer could fill the memory with the answers.
   if (was_established && phase_ == TlsState::established &&
       BIO_ctrl_pending(openssl_->departing) > 0) {
     phase_ = TlsState::failed;
-    why_ = "the peer asks for new keys";
+    why_ = "the peer requested a key update (KeyUpdate)";
   }
 }
 

@@ -30,16 +30,17 @@ enum class TlsState : std::uint8_t {
 };
 
 // Thread safety: one thread at a time. No member blocks. While the process exits, a session neither
-// sends nor receives. A session that runs out of memory throws
-// std::bad_alloc and must not be used again.
+// sends nor receives. A session that runs out of memory throws std::bad_alloc and must not be used
+// again.
 class TlsSession {
  public:
   // Both ends pass the same non-empty `key`. Throws Error(hcclSystemError) if OpenSSL's
-  // configuration forbids what the session needs.
+  // configuration forbids what the session needs, Error(hcclInvalidUsage) while the process exits,
+  // or std::bad_alloc.
   TlsSession(TlsRole role, std::span<const std::byte> key);
   ~TlsSession();
-  TlsSession(TlsSession&&) noexcept;
-  TlsSession& operator=(TlsSession&&) noexcept;
+  TlsSession(const TlsSession&) = delete;
+  TlsSession& operator=(const TlsSession&) = delete;
 
   // Takes bytes that have arrived from the peer, and appends to `plaintext` what they contain.
   void receive(std::span<const std::byte> encrypted, Bytes& plaintext);
@@ -51,7 +52,7 @@ class TlsSession {
   [[nodiscard]] Bytes take_output();
 
   [[nodiscard]] TlsState state() const { return phase_; }
-  // If the session has ended, returns OpenSSL's reason.
+  // If the session has ended, returns the reason.
   [[nodiscard]] const std::string& why() const { return why_; }
 
   // Returns `bytes` bytes of a key that only the two ends know (RFC 8446, section 7.5). The ends

@@ -62,7 +62,9 @@ class Play {
   void act(const fuzz::Step& step) {
     Peer& peer = peers_.at((step.action >> 4) % peers_.size());
     if (step.action % 4 == 3) {
-      peer = {};
+      peer.socket.reset();
+      peer.has_sent = false;
+      peer.tls.reset();
       return;
     }
     if (!peer.socket.valid()) peer.socket = connect_to(server_);

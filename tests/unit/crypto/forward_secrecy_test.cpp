@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // An attacker who has recorded a session learns its pre-shared key later, and tries to decrypt the
-// recording. Checks the attempt's method with the secrets that OpenSSL logs (SSLKEYLOGFILE).
+// recording. Checks the decryption with the traffic secret that OpenSSL logs, and the key schedule
+// with RFC 8448.
 #include "crypto/openssl_call.h"
 #include "crypto/tls_context.h"
 #include "crypto/tls_session.h"
@@ -127,6 +128,10 @@ TEST(ForwardSecrecy, KeyScheduleOfTheAttackIsRight) {
       Hash{}, from_hex("8bd4054fb55b9d63fdfbacf9f04b9f0d35e6d63f537563efd46272900f89492d"));
   EXPECT_EQ(Octets(secret.begin(), secret.end()),
             from_hex("1dc826e93606aa6fdc0aadc12f741b01046aa6b99f691ed221a9f0ca043fbeac"));
+  const Octets transcript_hash =
+      from_hex("860c06edc07858ee8e78f0e7428c58edd6b43f2ca3e6e95f02ed063cf0e1cad8");
+  EXPECT_EQ(expand_label(secret, "s hs traffic", transcript_hash, sizeof(Hash)),
+            from_hex("b67b7d690cc16c4e75e54213cb2d37b4e9c912bcded9105d42befd59d391ad38"));
 }
 
 TEST(ForwardSecrecy, RecordingStaysSecretIfTheKeyBecomesKnown) {

@@ -41,7 +41,8 @@ TEST(OpensslCall, ForkedChildExitsAlthoughParentHoldsOne) {
 }
 
 // The static object is constructed before the first use of OpenSSL by the library, and therefore
-// destroyed after the library has ended its use.
+// destroyed after the library has ended its use. This holds only if no other test has run before in
+// the same process.
 struct UserAtExit {
   std::unique_ptr<TlsSession> session;
   ~UserAtExit() {

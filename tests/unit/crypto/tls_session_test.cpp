@@ -24,8 +24,10 @@ bool contains(std::span<const std::byte> bytes, std::span<const std::byte> part)
 }
 
 struct Pair {
+  explicit Pair(const Bytes& server_key = kKey) : server(TlsRole::server, server_key) {}
+
   TlsSession client{TlsRole::client, kKey};
-  TlsSession server{TlsRole::server, kKey};
+  TlsSession server;
   Bytes at_client;
   Bytes at_server;
   Bytes seen;  // all encrypted bytes
@@ -80,8 +82,7 @@ TEST(TlsSession, UsesNewKeysEachTime) {
 }
 
 TEST(TlsSession, NeedsTheSameKey) {
-  Pair pair;
-  pair.server = TlsSession(TlsRole::server, Bytes(32, std::byte{8}));
+  Pair pair(Bytes(32, std::byte{8}));
   pair.client.send(text_bytes("never delivered"));
   pair.run();
   EXPECT_EQ(pair.server.state(), TlsState::other_key) << pair.server.why();
@@ -140,7 +141,7 @@ TEST(TlsSession, RefusesOtherProtocols) {
   EXPECT_EQ(server.state(), TlsState::not_tls);
 }
 
-// OpenSSL would take an error that the program has left behind for one of the session.
+// OpenSSL would mistake an error that the program has left behind for an error of the session.
 TEST(TlsSession, IgnoresErrorsOfTheProgramAndLeavesNone) {
   Pair pair;
   ERR_raise(ERR_LIB_USER, 42);
