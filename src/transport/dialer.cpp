@@ -54,9 +54,12 @@ std::optional<Connected> Dialer::poll() {
     if (!send_now(handshake_->hello())) fail_attempt(system_error_text(errno), false);
   }
   if (state_ == State::handshaking) continue_handshake();
-  if (state_ == State::handshaking && handshake_->state() == Handshake::State::done)
-    return Connected{std::move(socket_), std::exchange(handshake_, std::nullopt)->stream()};
-  return std::nullopt;
+  if (state_ != State::handshaking || handshake_->state() != Handshake::State::done)
+    return std::nullopt;
+  ProtectedStream stream = handshake_->stream();  // if this throws, the next call tries again
+  handshake_.reset();
+  state_ = State::connected;
+  return Connected{std::move(socket_), std::move(stream)};
 }
 
 // Never blocks: the messages of a handshake fit in the send buffer of a new connection.

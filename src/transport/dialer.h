@@ -36,7 +36,7 @@ class Dialer final : public ConnectionAttempt {
   void plan_sleep(SleepPlan& plan) override;
 
  private:
-  enum class State : std::uint8_t { pausing, connecting, handshaking };
+  enum class State : std::uint8_t { pausing, connecting, handshaking, connected };
 
   void start_attempt();
   [[nodiscard]] bool is_connected();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The handshake on a new connection before the stream begins: a TLS 1.3 session, whose key is
 // derived from the communicator's secret. Inside the session, the connector names the stream, and
-// the acceptor answers. Then both sides leave TLS. A protected stream uses keys that the session
-// has derived.
+// the acceptor answers. Then both sides leave TLS. A protected stream uses keys exported from the
+// session.
 //
 //   connector -> acceptor   request: format, communicator, ranks, connection, protection
 //   acceptor -> connector   answer: verdict, protection
@@ -67,11 +67,11 @@ class Handshake {
   Handshake(Handshake&&) noexcept = default;
   Handshake& operator=(Handshake&&) noexcept = default;
 
-  // Called when bytes have arrived inside the session: `plaintext`, which holds all of them so far.
+  // Called when decrypted bytes have arrived. `plaintext`: all bytes so far.
   virtual void on_plaintext(std::span<const std::byte> plaintext) = 0;
 
-  // Returns the session. The first call creates it, so an acceptor does without one until the
-  // connector has sent something like a TLS record.
+  // Returns the session. The first call creates it, so an acceptor has none until a whole record
+  // has arrived that may be TLS.
   [[nodiscard]] crypto::TlsSession& session();
   [[nodiscard]] Bytes take_output();
   [[nodiscard]] Protection protection() const { return protection_; }
@@ -112,7 +112,8 @@ class AcceptorHandshake final : public Handshake {
  public:
   explicit AcceptorHandshake(const Membership& own, Protection protection = Protection::off);
 
-  // When state() is `done`, the caller must send answer() to the stream that key() names.
+  // In the state `done`, key() names the stream that the connector has requested, and the caller
+  // must send answer() to the connector.
   [[nodiscard]] const StreamKey& key() const { return key_; }
   // Returns the bytes that tell the connector the verdict.
   [[nodiscard]] Bytes answer(Verdict verdict);

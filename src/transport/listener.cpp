@@ -159,7 +159,7 @@ void Listener::hand_over(PendingConnection& pending) {
     return reject(pending.who, text("claimed to be rank ", key.from, " for a stream that ", first,
                                     " already has"));
   }
-  // Comes first: if it fails, the connector must not be accepted.
+  // If this throws, the connector has not been accepted yet.
   ProtectedStream stream = pending.handshake.stream();
   if (!send_now(pending.socket, pending.handshake.answer(Verdict::accepted))) {
     return reject(pending.who, "could not be answered");

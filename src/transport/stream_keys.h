@@ -9,7 +9,7 @@
 
 namespace hccl::transport {
 
-// The keys of one end. The other end has the same keys, exchanged.
+// The keys of one end. The other end has the same keys, swapped.
 struct StreamKeys {
   SecretBytes sending;
   SecretBytes receiving;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cuts a stream into protected records: a header, which contains the number of bytes, the bytes,
-// and a tag that authenticates both.
+// Cuts a stream into protected records. A record consists of a header with the number of bytes, the
+// bytes, and a tag that authenticates both.
 #pragma once
 
 #include "base/fields.h"
@@ -16,12 +16,13 @@ namespace hccl::tcp {
 // Thread safety: one thread at a time. No member blocks.
 class RecordLayer {
  public:
-  // The maximum number of bytes in a record. Each end holds a whole record before it sends or reads
-  // its bytes, so records of this size stay in the second-level cache.
+  // The maximum number of bytes in a record. Each end buffers a whole record, and records of this
+  // size stay in the second-level cache.
   static constexpr std::size_t kMostBytes = std::size_t{64} << 10;
 
   RecordLayer(Protection protection, const transport::StreamKeys& keys);
 
+  // The maximum number of parts that one call of seal() reads.
   static constexpr std::size_t kMostParts = 16;
 
   // Seals a prefix of the parts, at most kMostParts and kMostBytes, as the next record, and returns
@@ -40,7 +41,8 @@ class RecordLayer {
   enum class Taken { nothing, moved, forged };
 
   // Moves bytes of records that have arrived to the destination, and sets `moved` to their number.
-  // Returns `forged` if a record does not authenticate, and from then on.
+  // Returns `forged` from the first record on that has an impossible length or does not
+  // authenticate; the bytes of earlier records are moved even then.
   [[nodiscard]] Taken take(std::span<std::byte> destination, std::size_t& moved);
 
  private:

@@ -96,12 +96,13 @@ TcpEndpoint::TcpEndpoint(int own, int peer,
 
 bool TcpEndpoint::establish() {
   if (socket_.valid()) return true;
-  auto connected = attempt_->poll();
-  if (!connected) return false;
-  // Comes first: if it fails, the stream must not continue without protection.
-  if (const auto& stream = connected->stream; stream.protection != Protection::off)
+  if (!authenticated_) authenticated_ = attempt_->poll();
+  if (!authenticated_) return false;
+  // If this throws, the stream does not continue without protection: the next call tries again.
+  if (const auto& stream = authenticated_->stream; stream.protection != Protection::off)
     records_ = std::make_unique<RecordLayer>(stream.protection, stream.keys);
-  socket_ = std::move(connected->socket);
+  socket_ = std::move(authenticated_->socket);
+  authenticated_.reset();
   transport::set_keep_alive(socket_.get(), limits_);
   local_ = local_address(socket_.get());
   remote_ = remote_address(socket_.get());

@@ -53,6 +53,7 @@ class TcpEndpoint final : public transport::Endpoint {
   transport::ConnectionLimits limits_;
   // Kept after it has succeeded: an InboundConnection reserves its stream in the listener.
   std::unique_ptr<transport::ConnectionAttempt> attempt_;
+  std::optional<transport::Connected> authenticated_;  // until establish() has set up the stream
   FileDescriptor socket_;
   std::unique_ptr<RecordLayer> records_;  // null if the stream is not protected
   ReceiveBuffer buffer_;
