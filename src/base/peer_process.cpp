@@ -20,8 +20,8 @@
 namespace hccl {
 namespace {
 
-// Returns whether the process is in this process's namespace of this kind. The kernel tells only
-// processes that may trace the other one.
+// Returns whether the process is in this process's namespace of this kind. The kernel answers only
+// if this process may inspect the other one.
 bool shares_namespace(pid_t pid, const char* kind) noexcept {
   std::array<char, 64> path{};
   struct stat own {};
@@ -69,7 +69,7 @@ std::optional<uid_t> peer_user(int unix_socket) noexcept {
   return credentials->uid;
 }
 
-bool peer_could_be_traced(int unix_socket) noexcept {
+bool peer_may_be_inspected(int unix_socket) noexcept {
   const auto peer = peer_credentials(unix_socket);
   // A process in another pid namespace may have the pid 0. All users that a user namespace does not
   // map have the same number, so the number alone proves nothing.

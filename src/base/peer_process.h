@@ -31,9 +31,10 @@ namespace hccl {
 // socketpair(), or nothing on failure.
 [[nodiscard]] std::optional<ucred> peer_credentials(int unix_socket) noexcept;
 [[nodiscard]] std::optional<uid_t> peer_user(int unix_socket) noexcept;
-// Returns whether the peer's process runs as this user in the same pid and user namespaces, so that
-// each of the two processes could trace the other anyway. Returns false if /proc does not show it.
-[[nodiscard]] bool peer_could_be_traced(int unix_socket) noexcept;
+// Returns whether the peer's process runs as this user in the same pid and user namespaces, and the
+// kernel lets this process inspect it (PTRACE_MODE_READ). The library does not protect such
+// processes from each other. Returns false if /proc does not show the peer's process.
+[[nodiscard]] bool peer_may_be_inspected(int unix_socket) noexcept;
 // Returns a description of the peer's process, for logs.
 [[nodiscard]] std::string peer_text(int unix_socket);
 

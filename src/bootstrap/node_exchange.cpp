@@ -134,6 +134,7 @@ void NodeExchange::on_pending_frame(PendingConnections::Pending& pending, Frame&
 }
 
 bool NodeExchange::on_no_room(int error) {
+  if (pending_->make_room()) return true;
   throw Error(hcclSystemError, text("cannot accept a rank's connection: ", system_error_text(error),
                                     "; ", advice_on(error, "start all ranks again")));
 }

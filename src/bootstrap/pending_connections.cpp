@@ -99,7 +99,7 @@ void PendingConnections::accept_some() {
     if (error == EAGAIN) return;
     if (error == EINTR || error == ECONNABORTED) continue;
     if (count > 0) return;  // the connections just accepted are served before any is dropped
-    if (!make_room() && !owner_.on_no_room(error)) return;
+    if (!owner_.on_no_room(error)) return;
   }
 }
 

@@ -41,8 +41,8 @@ class PendingConnections final : private FrameConnection::Owner {
     // Called for each frame of a pending connection. May take() or reject() the connection, or
     // leave it pending.
     virtual void on_pending_frame(Pending& pending, Frame& frame) = 0;
-    // Called if accept4() fails with errno `error` and this list has no connection to drop. May
-    // pause_accepting(). Returns true if it has made room elsewhere.
+    // Called if accept4() fails with errno `error`. Either makes room (make_room()) and returns
+    // true, or pauses (pause_accepting()) and returns false.
     virtual bool on_no_room(int error) = 0;
   };
 

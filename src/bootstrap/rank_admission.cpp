@@ -76,10 +76,11 @@ void RankAdmission::close_all() {
   remote_.close_all();
 }
 
-// A flood over TCP must not keep out the ranks on this host, so drops a TCP connection if there is
-// one. Otherwise only other parts of the process can release descriptors.
+// Drops a TCP connection if there is one, because a flood over TCP must not keep out the ranks on
+// this host. If nothing is left to drop, pauses: only other parts of the process can release
+// descriptors.
 bool RankAdmission::on_no_room(int /*error*/) {
-  if (remote_.make_room()) return true;
+  if (remote_.make_room() || (local_ && local_->make_room())) return true;
   complain_about_no_room();
   remote_.pause_accepting();
   if (local_) local_->pause_accepting();
@@ -94,7 +95,7 @@ void RankAdmission::complain_about_no_room() {
 }
 
 void RankAdmission::add_local(FileDescriptor socket) {
-  if (peer_could_be_traced(socket.get())) return local_->add({std::move(socket)});
+  if (peer_may_be_inspected(socket.get())) return local_->add({std::move(socket)});
   local_->rejections().report([&] { return peer_text(socket.get()); },
                               "belongs to another user, or is in another container");
 }

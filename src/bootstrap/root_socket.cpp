@@ -16,10 +16,9 @@
 
 namespace hccl::bootstrap {
 
-// The name contains a digest of the addresses, so that a rank whose connection is relayed to
-// another address does not find the socket. Other users can read the names of sockets. The digest
-// reveals nothing about an id's secret, which has 128 random bits, and does not depend on
-// HCCL_SECRET, which may be guessed.
+// The name contains a digest of the addresses, so a rank that was given a relay's address does not
+// find the socket. Other users can read the names of sockets, so the digest covers the secret of an
+// id, which has 128 random bits, but not HCCL_SECRET, which may be guessable.
 std::string root_socket_name(const UniqueId& id) {
   std::string addresses;
   for (const Address& address : id.addresses) addresses += text(' ', address.to_text());
@@ -31,13 +30,15 @@ std::string root_socket_name(const UniqueId& id) {
 }
 
 FileDescriptor listen_for_local_ranks(const UniqueId& id) {
-  FileDescriptor listener = try_listen_on_abstract(root_socket_name(id));
+  const std::string name = root_socket_name(id);
+  FileDescriptor listener = try_listen_on_abstract(name);
   if (!listener.valid()) {
     const int why = errno;
     log(why == EADDRINUSE ? LogLevel::warning : LogLevel::info, "bootstrap",
         "cannot listen on the unix socket of ", id.addresses.front().to_text(), " (",
         system_error_text(why), "), so ranks on this host join over TCP",
-        why == EADDRINUSE ? "; end the process that uses it: ss -xlp | grep hccl-root" : "");
+        why == EADDRINUSE ? text("; find the process that listens on it: ss -xlp | grep ", name)
+                          : std::string());
   }
   return listener;
 }
@@ -45,7 +46,7 @@ FileDescriptor listen_for_local_ranks(const UniqueId& id) {
 FileDescriptor connect_to_local_server(const UniqueId& id) {
   FileDescriptor result(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!result.valid() || connect_to_abstract(result, root_socket_name(id)) != 0) return {};
-  if (peer_could_be_traced(result.get())) return result;
+  if (peer_may_be_inspected(result.get())) return result;
   log(LogLevel::info, "bootstrap", "the unix socket of the server at ",
       id.addresses.front().to_text(), " belongs to ", peer_text(result.get()),
       ", another user or in another container: this rank joins over TCP");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The abstract unix socket through which ranks on the root server's host join. Each end makes sure
-// that the other could be traced, so these connections need no encryption: the processes could read
-// each other's memory anyway.
+// The abstract unix socket through which ranks on the root server's host join. Each end requires
+// that it may inspect the other, so these connections need no encryption: the library does not
+// protect such processes from each other.
 #pragma once
 
 #include "base/file_descriptor.h"
@@ -20,7 +20,8 @@ namespace hccl::bootstrap {
 [[nodiscard]] FileDescriptor listen_for_local_ranks(const UniqueId& id);
 
 // Connects to the server of this id, without blocking. Returns an invalid descriptor if there is no
-// such server in this network namespace, or peer_could_be_traced() returns false for it.
+// such server in this network namespace, peer_may_be_inspected() returns false for it, or its
+// backlog is full.
 [[nodiscard]] FileDescriptor connect_to_local_server(const UniqueId& id);
 
 }  // namespace hccl::bootstrap
