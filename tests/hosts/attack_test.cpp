@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // An attacker on the path tampers with one record of a job on two hosts. Each rank must get the
-// right data, or an error that says what is wrong.
+// right data, or an error that names a rank or the server.
 #include "children.h"
 #include "host_test.h"
 #include "on_path_relay.h"
@@ -130,6 +130,7 @@ class OnPath : public Hosts {
   }
   void TearDown() override {
     if (recording_ != nullptr) munmap(recording_, sizeof(Recording));
+    Hosts::TearDown();
   }
 
   // Runs a job while the attacker attacks. Returns the ranks' reports.
@@ -183,7 +184,7 @@ TEST_F(OnPath, JobRunsThroughRelay) {
 }
 
 // HCCL_TEST_SCALE multiplies the number of attacks, and HCCL_TEST_SEED chooses them.
-TEST_F(OnPath, DataIsRightOrErrorIsNamed) {
+TEST_F(OnPath, DataIsRightOrErrorNamesARank) {
   int effective = 0;
   std::set<Tampering> kinds;
   std::set<int> hosts;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures how long the last of 64 ranks on two hosts, 40 ms apart, takes to complete the
-// initialisation of a communicator: alone, while another user floods another port, and while that
-// user floods the port of HCCL_COMM_ID with connections that send garbage, after opening 2,000 that
-// send nothing. The last rank joins when the flood has made 100,000 connections, and the flood goes
-// on. Prints the medians. This is not a test, because times depend on the machine. Run it by hand;
-// its optional arguments are the number of rounds and the number of connections.
+// Measures how long the last of 64 ranks on two hosts, with a round-trip time of 40 ms between
+// them, takes to complete the initialisation of a communicator, in three situations: alone; while
+// another user floods another port; and while that user floods the port of HCCL_COMM_ID with
+// garbage, and also holds 2,000 connections that send nothing. The last rank joins when the flood
+// has made 100,000 connections, and the flood goes on. Prints the medians. This is not a test,
+// because times depend on the machine. Run it by hand; its optional arguments are the number of
+// rounds and the number of connections.
 #include "base/file_descriptor.h"
 #include "children.h"
 #include "host_network.h"
@@ -45,8 +46,8 @@ constexpr int kOtherPort = 29'500;
 constexpr int kFlooders = 4;
 constexpr int kSilent = 2'000 / kFlooders;  // of each
 constexpr std::chrono::milliseconds kOneWay{20};
-// The time that all ranks but the last get to join. They cannot report it, because they wait in
-// hcclCommInitRank().
+// How long the last rank waits, so that all others have joined. They cannot report that they have,
+// because they wait in hcclCommInitRank().
 constexpr std::chrono::seconds kJoinTime{10};
 
 enum class Weather { calm, elsewhere, flood };
@@ -177,18 +178,19 @@ Sample measure(Weather weather, long least, Tally& tally, Recording& recording) 
     std::fputs(failed.c_str(), stderr);
     std::exit(1);
   }
-  long long first = 0;  // the begin of the last rank
+  long long last_begin = 0;  // when the last rank began
   long long last = 0;
   for (const RankOutcome& outcome : outcomes) {
     for (const std::string& report : outcome.reports) {
       long long begin = 0;
       long long end = 0;
       if (std::sscanf(report.c_str(), "took %lld %lld", &begin, &end) != 2) continue;
-      first = std::max(first, begin);
+      last_begin = std::max(last_begin, begin);
       last = std::max(last, end);
     }
   }
-  return {static_cast<double>(last - first) / 1e6, static_cast<double>(tally.silent + tally.made)};
+  return {static_cast<double>(last - last_begin) / 1e6,
+          static_cast<double>(tally.silent + tally.made)};
 }
 
 double median(std::vector<double> values) {

@@ -183,6 +183,7 @@ class Relay {
 
   void forward(Relayed& one, std::size_t from, Bytes record) {
     Direction& direction = one.directions[from];
+    const Bytes earlier = recorded();
     keep(record);
     const bool chosen = attacks_ && one.number == attack_.connection &&
                         (from == 1) == attack_.backward && direction.records == attack_.record;
@@ -191,11 +192,11 @@ class Relay {
       direction.send(std::move(record), path_delay_);
       return direction.send_held();
     }
-    recording_.has_tampered = true;
-    tamper(one, from, std::move(record));
+    recording_.has_tampered = attack_.kind != Tampering::replay || !earlier.empty();
+    tamper(one, from, std::move(record), earlier);
   }
 
-  void tamper(Relayed& one, std::size_t from, Bytes record) {
+  void tamper(Relayed& one, std::size_t from, Bytes record, const Bytes& earlier) {
     Direction& direction = one.directions[from];
     switch (attack_.kind) {
       case Tampering::none:
@@ -223,7 +224,7 @@ class Relay {
         one.directions[1 - from].send(record);
         break;
       case Tampering::replay:
-        direction.send(recorded());
+        direction.send(earlier);
         break;
       case Tampering::cut:
         record.resize(record.size() / 2);
@@ -247,8 +248,11 @@ class Relay {
     std::copy(bytes.begin(), bytes.end(), record.bytes.begin());
     record.size = static_cast<std::uint32_t>(bytes.size());
   }
+  // Returns a record that keep() has kept, or nothing if there is none yet.
   Bytes recorded() {
-    const Recording::Record& record = recording_.records.at(random_() % Recording::kRecords);
+    const std::uint32_t kept = std::min<std::uint32_t>(recording_.next, Recording::kRecords);
+    if (kept == 0) return {};
+    const Recording::Record& record = recording_.records.at(random_() % kept);
     return {record.bytes.begin(), record.bytes.begin() + record.size};
   }
 

@@ -27,7 +27,7 @@ enum class Tampering : std::uint8_t {
   shorten,  // the record's last bytes are missing
   insert,   // random bytes precede the record
   reflect,  // the record also returns to its sender
-  replay,   // a record of another connection, perhaps of an earlier run, precedes the record
+  replay,   // an earlier record, perhaps of another connection or run, precedes the record
   cut,      // the connection ends in the middle of the record
 };
 constexpr int kTamperings = 11;

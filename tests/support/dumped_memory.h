@@ -44,9 +44,9 @@ inline void visit_memory_maps(const std::function<void(const MemoryMap&)>& visit
   }
 }
 
-// Returns whether writable memory that a core dump would contain holds `size` consecutive bytes
-// whose complements are complement(0), complement(1) and so on. The bytes themselves are never
-// stored by this function.
+// Returns whether a core dump would contain, in private writable memory, `size` consecutive bytes
+// whose complements are complement(0), complement(1) and so on. This function never stores these
+// bytes itself.
 inline bool dump_contains(std::size_t size,
                           const std::function<std::uint8_t(std::size_t)>& complement) {
   constexpr unsigned kAll = 0xFF;
