@@ -76,7 +76,7 @@ struct ControlLink::State final : std::enable_shared_from_this<State>, FrameConn
     const std::string why = text(ended.why(), ", ", ended.ends_text());
     hang_up();
     if (leaving) return leave();
-    if (forged) return report_fault(hcclSocketError, text(server, ": ", forged_frame_text()));
+    if (forged) return report_fault(hcclSocketError, text(server, ": ", forged_record_text()));
     if (server_departed || server_rank < 0) return;
     report_fault(hcclSystemError,
                  text(server, " has exited or cannot be reached (", why,

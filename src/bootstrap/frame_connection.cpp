@@ -138,7 +138,7 @@ void FrameConnection::decrypt(std::span<const std::byte> encrypted) {
     case TlsState::altered:
       // Keeps the frames that have arrived before, which may contain the cause.
       broke_rules_ = true;
-      return end("sent a record whose authentication code is wrong");
+      return end("sent a TLS record that does not authenticate");
   }
 }
 

@@ -46,7 +46,7 @@ class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
   };
   // The reason to end a connection whose first bytes are not TLS.
   static constexpr const char* kNotTls =
-      "sent bytes that are not an hccl hello message; if it is a rank, install the same version of "
+      "sent bytes that are not a TLS 1.3 handshake; if it is a rank, install the same version of "
       "hccl on its host";
 
   struct Ends {
@@ -90,9 +90,9 @@ class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
   void insist();
   [[nodiscard]] bool has_unsent() const { return !unsent_.empty(); }
 
-  // Returns true if the connection has ended: it has failed, or the peer has closed it, violated
-  // the protocol or sent a forged frame. receive() may still return frames that arrived before the
-  // end.
+  // Returns true if the connection has ended: it has failed, the peer has closed it or violated
+  // the protocol, or bytes were changed in transit (see forged()). receive() may still return
+  // frames that arrived before the end.
   [[nodiscard]] bool ended() const { return ended_; }
   // Returns the reason for the end, as a predicate with the peer as its subject.
   [[nodiscard]] const std::string& why() const { return why_; }

@@ -51,8 +51,8 @@ struct Welcome {
   int server_rank = -1;  // the rank in the server's process, or -1 if none has joined yet
 };
 
-// The reason why the server rejects a rank. It is a number, not a text, because the server may be
-// unauthenticated, and users are not shown texts from unauthenticated processes.
+// The reason why the server rejects a rank. It is a number, not a text, so that a rank reports a
+// refusal by an unauthenticated server in its own words.
 struct Refusal {
   enum Reason : std::uint8_t {
     other_version = 1,  // the hello has a different protocol version
@@ -72,10 +72,11 @@ struct Failure {
 };
 
 // The reported cause if bytes of a TLS session do not authenticate.
-inline constexpr const char* kForgedFrame = "a frame on its connection was changed in transit";
-// Returns kForgedFrame and the remedy.
-[[nodiscard]] inline std::string forged_frame_text() {
-  return text(kForgedFrame,
+inline constexpr const char* kForgedRecord =
+    "a TLS record on its connection was changed in transit";
+// Returns kForgedRecord and the remedy.
+[[nodiscard]] inline std::string forged_record_text() {
+  return text(kForgedRecord,
               "; find the program or device that rewrites traffic between the hosts, then start "
               "all ranks again");
 }

@@ -219,7 +219,7 @@ void RendezvousClient::check_server() {
   if (server_has_exited_) await_last_words();
   if (kept_ || !(server_has_exited_ || connection_->ended())) return;
   if (connection_->forged())
-    throw Error(hcclSocketError, text(server_.description(), ": ", forged_frame_text()));
+    throw Error(hcclSocketError, text(server_.description(), ": ", forged_record_text()));
   throw Error(hcclSystemError,
               text(server_.description(), " exited during initialisation; see its own ",
                    "output, then start all ranks again"));

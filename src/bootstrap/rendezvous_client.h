@@ -30,11 +30,14 @@ class RendezvousClient {
   // Throws Error(hcclSystemError).
   RendezvousClient(UniqueId id, JoinKey key, Hello hello, Deadline deadline);
 
-  // Connects to the server and joins: see ServerSearch::run(), which calls before_attempt().
+  // Connects to the server and joins: see ServerSearch::run(), which calls before_attempt(). Blocks
+  // until the server has answered. Throws Error if the deadline passes, or the server refuses this
+  // rank.
   void join(const std::function<std::string()>& before_attempt);
-  // Joins over an existing TCP connection. Returns false if the connection ends before the server
-  // has answered or, if the key is public, before the kernel could report the server's user. Throws
-  // Error if the server refuses this rank.
+  // Joins over an existing TCP connection. Blocks until the server has answered. Throws Error if
+  // the deadline passes, the server refuses this rank, or the peer is not a server that this rank
+  // trusts. Returns false if the connection ends first, or if the ranks share no secret and the
+  // kernel could not report the server's user in time.
   [[nodiscard]] bool join_over(FileDescriptor socket);
   // Blocks until all ranks have joined.
   [[nodiscard]] Table wait_for_table();

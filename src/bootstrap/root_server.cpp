@@ -114,7 +114,7 @@ void RootServer::join(RankAdmission::Pending& pending, const Hello& hello) {
   told_.resize(static_cast<std::size_t>(rendezvous_.size()));
   if (admission_.is_taken_at_its_word(*connection) && !std::exchange(warned_unproven_, true)) {
     log(LogLevel::warning, "bootstrap", "accepted rank ", hello.rank, " from ", ends.peer.to_text(),
-        " without authentication: HCCL_COMM_ID carries no secret; set HCCL_SECRET on every rank");
+        " without authentication: the ranks share no secret; set HCCL_SECRET_FILE on every rank");
   }
   const bool is_own_process = hello.process.same_process(self_);
   if (is_own_process && own_rank_ < 0) {
@@ -196,14 +196,14 @@ void RootServer::on_rank_connection_ended(int rank, FrameConnection& connection)
   const bool forged = connection.forged();
   if (!rendezvous_.is_over()) {
     if (forged) {
-      rendezvous_.rank_left(rank, {hcclSocketError, forged_frame_text()});
+      rendezvous_.rank_left(rank, {hcclSocketError, forged_record_text()});
     } else {
       rendezvous_.rank_exited(rank);
     }
     advance();
   }
   const std::string why =
-      text(forged ? kForgedFrame : connection.why(), ", ", connection.ends_text());
+      text(forged ? kForgedRecord : connection.why(), ", ", connection.ends_text());
   ranks_.finish(rank);
   if (!relays()) return;
   if (ranks_.empty()) return close();

@@ -41,7 +41,7 @@ SocketOwner::Knowledge ServerIdentity::check_user(int socket) const {
 
 void ServerIdentity::throw_unknown_peer(const FrameConnection& connection) const {
   if (connection.forged())
-    throw Error(hcclSocketError, text("the server at ", where(), ": ", forged_frame_text()));
+    throw Error(hcclSocketError, text("the server at ", where(), ": ", forged_record_text()));
   if (!connection.lacks_key()) {
     throw Error(hcclSocketError, text("the program that listens at ", where(),
                                       " is not an hccl server of this version; choose a port ",
@@ -84,10 +84,11 @@ void ServerIdentity::throw_refusal(const Frame& frame) const {
 
 void ServerIdentity::throw_failure(const Failure& failure) const {
   if (is_known) throw Error(failure.code, failure.text);
-  throw Error(failure.code,
-              text("the server at ", where(), ", which is not authenticated, reports ",
-                   quoted(failure.text),
-                   "; this report may be forged: to rule that out, set HCCL_SECRET on every rank"));
+  throw Error(
+      failure.code,
+      text("the server at ", where(), ", which is not authenticated, reports ",
+           quoted(failure.text),
+           "; this report may be forged: to rule that out, set HCCL_SECRET_FILE on every rank"));
 }
 
 }  // namespace hccl::bootstrap

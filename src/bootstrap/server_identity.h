@@ -26,14 +26,16 @@ struct ServerIdentity {
   // Returns a description of the server's process.
   [[nodiscard]] std::string description() const;
   // For a fixed address on this machine, asks the kernel which user owns the server's end of the
-  // connection. Throws Error(hcclSocketError) if that user is not this process's user. Returns
-  // `known` if the users are the same, `unknown` if the kernel is not asked, and otherwise what
-  // tcp_peer_owner() returns: `none` or `unknown`.
+  // connection or, if nobody owns it, the listening socket. Throws Error(hcclSocketError) if that
+  // is another user. Returns what the kernel knows about the connection's owner; `unknown` if it is
+  // not asked.
   [[nodiscard]] SocketOwner::Knowledge check_user(int socket) const;
 
   // Throws Error(hcclInvalidArgument): the server has a different secret than this rank.
   [[noreturn]] void throw_other_secret() const;
-  // Throws Error(hcclSocketError) for a peer that lacks the secret or is not an hccl server.
+  // Throws the error for a peer that broke the rules: Error(hcclInvalidArgument) if it has a
+  // different secret, otherwise Error(hcclSocketError): bytes were changed in transit, or the peer
+  // is not an hccl server.
   [[noreturn]] void throw_unknown_peer(const FrameConnection& connection) const;
   // Throws Error(hcclSocketError) for a server that violates the protocol.
   [[noreturn]] void throw_protocol_error() const;

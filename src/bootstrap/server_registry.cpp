@@ -130,8 +130,8 @@ std::string ServerRegistry::create_if_absent(const UniqueId& id) {
 
 void ServerRegistry::add(const UniqueId& id, FileDescriptor listener) {
   JoinKey key(id);
-  // Stretches the secret here, so that the program gets the error if that is forbidden, and the
-  // control thread does not have to wait.
+  // Stretches the secret here, so that the program gets the error if OpenSSL's configuration
+  // forbids that, and the control thread does not have to wait.
   if (key.needs_stretching()) static_cast<void>(key.session_key());
   const auto server = std::make_shared<RootServer>(id, std::move(listener), std::move(key));
   server->start();

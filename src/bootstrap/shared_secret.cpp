@@ -143,8 +143,9 @@ void check_without_secret(const UniqueId& id, const Config& config) {
 // Stretches the secret only once for several communicators.
 SecretBytes stretched(const SecretBytes& secret) {
   static std::mutex mutex;
-  static SecretBytes known;
-  static SecretBytes key;
+  // Never freed, because other threads may still use them when the process exits.
+  static SecretBytes& known = *new SecretBytes;
+  static SecretBytes& key = *new SecretBytes;
   const std::lock_guard lock(mutex);
   if (known != secret) {
     key = crypto::stretch_key(secret, "hccl-secret");

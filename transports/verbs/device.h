@@ -55,8 +55,9 @@ struct FreeWindow {
 
   void operator()(ibv_mw* window) const;
 };
-// A memory window, which QueuePair::open() opens. Must be destroyed before the registration of the
-// memory to which it is open.
+// A memory window of type 2. To open it is to bind it to a range of a registration
+// (IBV_WR_BIND_MW), and to close it is to invalidate its key (IBV_WR_LOCAL_INV). Must be destroyed
+// before the registration of the memory to which it is open.
 using MemoryWindow = std::unique_ptr<ibv_mw, FreeWindow>;
 
 // Shared by a transport and its endpoints. Thread safety: any thread.

@@ -38,7 +38,7 @@ struct Destroy {
 class QueuePair {
  public:
   struct Depths {
-    std::uint32_t requests = 0;  // maximum number of incomplete writes and requests for windows
+    std::uint32_t requests = 0;  // maximum number of incomplete writes, binds and invalidations
     std::uint32_t arrivals = 0;  // maximum number of arrived writes that have not been polled
     std::uint32_t inline_bytes = 0;
   };
@@ -59,7 +59,7 @@ class QueuePair {
   // cannot be addressed.
   void connect(const QpInfo& peer, const ConnectionEnds& ends);
 
-  // Returns the number of writes and requests for windows that can be posted now. poll() makes room
+  // Returns the number of writes, binds and invalidations that can be posted now. poll() makes room
   // for more.
   [[nodiscard]] std::uint32_t free_requests() const {
     return depths_.requests - static_cast<std::uint32_t>(posted_ - completed_);
@@ -71,12 +71,14 @@ class QueuePair {
   // change until completed() has reached that number. Throws Error(hcclSystemError).
   std::uint64_t write(std::span<const std::byte> bytes, std::uint32_t local_key,
                       const Target& target, std::uint32_t immediate);
-  // Posts a request that lets the peer write to `memory`, a part of `registered`, with the key
-  // next_key(window). The NIC carries it out before all later requests. The window must be closed.
+  // Opens a window: posts a request that binds it to `memory`, a part of `registered`, so that the
+  // peer can write there with the key next_key(window). The NIC carries the request out before all
+  // later ones. The window must be closed.
   // Returns the number of the request. Throws Error(hcclSystemError).
   std::uint64_t open(ibv_mw& window, const Registration& registered, std::span<std::byte> memory);
-  // Posts a request that closes the window. The peer can write until completed() has reached the
-  // returned number, and the registration must exist until then. Throws Error(hcclSystemError).
+  // Closes a window: posts a request that invalidates its key. The peer can write until completed()
+  // has reached the returned number, and the registration must exist until then. Throws
+  // Error(hcclSystemError).
   std::uint64_t close(ibv_mw& window);
   // Returns the key for the memory to which the window is opened next.
   [[nodiscard]] static std::uint32_t next_key(const ibv_mw& window) {

@@ -22,7 +22,7 @@
 
 namespace hccl::verbs {
 
-// Returns the number of bytes that all caches together may register: three quarters of the
+// Returns the number of bytes that all caches together may keep registered: three quarters of the
 // locked-memory limit, or the type's maximum if no limit applies.
 [[nodiscard]] std::uint64_t registration_budget();
 
@@ -62,7 +62,9 @@ class RegistrationCache {
   [[nodiscard]] std::optional<Lease> lease(std::span<const std::byte> memory);
 
   // Leases memory for an advert. Like lease() if the device confines peers to windows. Otherwise
-  // registers exactly this memory, if it has at least kLeastExact bytes, until the lease ends.
+  // registers the beginning of this memory, at least kLeastExact and at most kGranuleBytes bytes,
+  // until the lease ends, and does not count it towards the budget. Returns nothing if that is
+  // impossible.
   [[nodiscard]] std::optional<Lease> lease_for_peer(std::span<std::byte> memory);
 
   // Registers memory that belongs to the streams, and evicts cached registrations if necessary.

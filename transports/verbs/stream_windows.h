@@ -23,8 +23,9 @@ class StreamWindows {
   [[nodiscard]] std::uint32_t ring_key() const { return ring_key_; }
   [[nodiscard]] std::uint32_t adverts_key() const { return adverts_key_; }
   // Lets the peer of the queue pair, which must be connected, write to the ring and the slots. The
-  // peer must not write before the queue pair has completed the request whose number is returned.
-  // Throws Error(hcclSystemError).
+  // peer must not write before the queue pair has completed the request whose number is returned;
+  // this is 0, and there is no request, if the device has no windows. Throws
+  // Error(hcclSystemError).
   std::uint64_t open_to(QueuePair& pair);
   // Returns the window for destinations, or null if the device has none.
   [[nodiscard]] ibv_mw* destination() const { return destination_.get(); }

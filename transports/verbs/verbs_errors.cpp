@@ -41,8 +41,8 @@ constexpr std::array kCompletions{
     Cause{"local EE context operation error", Severity::own_fault, kUnused, kReport},
     Cause{"local protection error", Severity::own_fault,
           "the memory of a request is not, or no longer, registered for this use", kReport},
-    // This is the only error of a connection if the peer is at fault. Otherwise, another error has
-    // made the queue pair flush its requests.
+    // On some devices, this is the only error of a queue pair whose peer wrote outside of the open
+    // memory. Otherwise it follows another error, which made the queue pair flush its requests.
     Cause{
         "Work Request Flushed Error", Severity::peer_lost,
         "the device ended the connection, probably because the peer tried to write to memory that "

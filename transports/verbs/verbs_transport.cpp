@@ -37,11 +37,11 @@ VerbsTransport::VerbsTransport(const transport::Settings& settings, const VerbsL
       device_(RdmaDevice::open(library, choice.usable.front())),
       cache_(std::make_shared<RegistrationCache>(device_)) {
   if (!fork_remark().empty()) remarks_.push_back(fork_remark());
-  if (!device_->has_windows()) {
-    remarks_.push_back(text("the driver of ", device_->port().device,
-                            " offers no memory windows of type 2, so messages shorter than ",
-                            RegistrationCache::kLeastExact >> 10,
-                            " KiB are copied through ring buffers"));
+  if (!device_->confines_windows()) {
+    remarks_.push_back(
+        text("the driver of ", device_->port().device,
+             " offers no memory windows that confine peers, so messages shorter than ",
+             RegistrationCache::kLeastExact >> 10, " KiB are copied through ring buffers"));
   }
   // Checks now whether memory can be locked, so that initialisation fails with advice if it cannot.
   static_cast<void>(StreamMemory(*cache_));
@@ -104,7 +104,7 @@ std::unique_ptr<transport::Endpoint> VerbsTransport::open(int peer,
 transport::MakeResult make_transport(const transport::Settings& settings) {
   if (settings.config->ib_disable) return {nullptr, "HCCL_IB_DISABLE is set"};
   if (settings.config->encryption.value_or(Protection::off) != Protection::off) {
-    return {nullptr, "HCCL_ENCRYPT is set, and RoCE cannot protect data"};
+    return {nullptr, "HCCL_ENCRYPT is integrity or full, and RoCE cannot protect data"};
   }
   const VerbsLibrary* const library = verbs_library();
   if (library == nullptr) return {nullptr, why_no_verbs_library()};

@@ -4,6 +4,7 @@
 #include "bootstrap/root_server.h"
 #include "bootstrap/server_registry.h"
 #include "bootstrap/shared_secret.h"
+#include "hex.h"
 #include "joining_ranks.h"
 
 #include <array>
@@ -49,16 +50,7 @@ class OpensslProbe : public testing::Test {
                                                const char* identity = "hccl") {
     return text(" -psk_identity ", identity, " -psk ", key);
   }
-  [[nodiscard]] std::string key() const {
-    std::string digits;
-    const JoinKey key(id_);
-    for (const std::byte each : key.session_key()) {
-      constexpr std::string_view kDigits = "0123456789abcdef";
-      digits += kDigits[std::to_integer<std::size_t>(each >> 4)];
-      digits += kDigits[std::to_integer<std::size_t>(each & std::byte{15})];
-    }
-    return digits;
-  }
+  [[nodiscard]] std::string key() const { return hccl::test::hex(JoinKey(id_).session_key()); }
 
   const UniqueId id_ = decode(create_unique_id());
 };
@@ -69,7 +61,7 @@ TEST_F(OpensslProbe, WithKeyGetsSessionWithoutCertificate) {
       << probe.output;
   EXPECT_NE(probe.output.find("no peer certificate available"), std::string::npos) << probe.output;
   EXPECT_EQ(probe.output.find("New Session Ticket"), std::string::npos)
-      << "a ticket would allow a session without an ephemeral key: " << probe.output;
+      << "a ticket would allow a session without the pre-shared key: " << probe.output;
 }
 
 TEST_F(OpensslProbe, IsRefusedOtherwise) {

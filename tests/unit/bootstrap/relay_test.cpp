@@ -62,7 +62,7 @@ TEST_P(ChangedAfterJoining, FailsRendezvousAndNamesRank) {
   const Relay relay(server(), GetParam());
   const std::vector<Ending> endings = join_through(relay);
   EXPECT_EQ(endings[1].code, hcclSocketError) << endings[1].text;
-  EXPECT_NE(endings[1].text.find(kForgedFrame), std::string::npos) << endings[1].text;
+  EXPECT_NE(endings[1].text.find(kForgedRecord), std::string::npos) << endings[1].text;
   EXPECT_NE(endings[0].code, hcclSuccess);
   EXPECT_EQ(endings[0].text.find("rank 1 (pid "), 0U) << endings[0].text;
 }

@@ -206,7 +206,7 @@ TEST_F(Unauthenticated, ForgedOrUnexpectedFrameFailsRendezvous) {
     ASSERT_TRUE(frame);
     const auto failure = parse<Failure>(frame->payload);
     EXPECT_EQ(failure->text.find("rank 2 (pid "), 0U);
-    const bool named = failure->text.find(kForgedFrame) != std::string::npos;
+    const bool named = failure->text.find(kForgedRecord) != std::string::npos;
     EXPECT_EQ(named, forged) << failure->text;
     retire_unique_id(encode(run));
   }
