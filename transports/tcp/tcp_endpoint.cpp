@@ -265,6 +265,7 @@ std::size_t TcpEndpoint::try_receive_into(std::span<std::byte> destination) {
 
 bool TcpEndpoint::begin_sleep(Interest interest, SleepPlan& plan) {
   if (!lost_.empty()) return false;
+  if (authenticated_) return false;  // the attempt has ended: set up the stream
   if (!connected()) {
     attempt_->plan_sleep(plan);
     return true;
