@@ -8,7 +8,10 @@
 // buffers. Until an operation has completed on its stream, its inputs must not change, its outputs
 // are undefined, and the memory must stay mapped. If the process cannot read a host input or cannot
 // write a host output, the communicator fails on all ranks with hcclInvalidArgument, and the error
-// text names the address.
+// text names the address. If an earlier operation has used the same buffer, only its first and its
+// last page are checked: a signal may end the process if the program has since protected pages in
+// between, or replaced them by a mapping that does not allow the access. A program that unmaps or
+// protects a buffer must first learn from this API that the operation has completed.
 //
 // Order. A collective returns as soon as it is queued. It runs on its stream (the synStreamHandle
 // in the last argument), in order with that stream's copies, memsets and events.

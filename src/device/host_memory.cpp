@@ -136,7 +136,11 @@ void check_host_access(std::uint64_t address, std::uint64_t bytes, HostAccess ac
   if (bytes == 0) return;
   AccessibleRanges& ranges = AccessibleRanges::of_this_thread(access);
   ranges.recheck(address, bytes);
-  if (ranges.admits(address, bytes)) return;
+  if (!ranges.admits(address, bytes)) check_host_pages(address, bytes, access, what);
+}
+
+void check_host_pages(std::uint64_t address, std::uint64_t bytes, HostAccess access,
+                      const char* what) {
   const auto bad = first_inaccessible(address, bytes, access);
   if (!bad) return;
   throw Error(

@@ -24,6 +24,9 @@ enum class HostAccess : std::uint8_t { read, write };
 // left for the check.
 void check_host_access(std::uint64_t address, std::uint64_t bytes, HostAccess access,
                        const char* what);
+// Does the same, but always checks every page.
+void check_host_pages(std::uint64_t address, std::uint64_t bytes, HostAccess access,
+                      const char* what);
 // Calls check_host_access(), unless this thread has verified the buffer in the current host epoch
 // (VerifiedBuffers).
 void require_host_access(std::uint64_t address, std::uint64_t bytes, HostAccess access,

@@ -5,6 +5,7 @@
 #include "base/deadline.h"
 #include "base/scope_exit.h"
 #include "base/text.h"
+#include "device/host_memory.h"
 #include "node/post.h"
 
 #include <chrono>
@@ -120,7 +121,10 @@ void HostReads::copy_from(int peer) {
                              (traits.has_blocks_in_input ? slices_.offset_of(node_.rank()) : 0);
   const std::uint64_t to = call_.recv + (traits.has_blocks_in_output ? slices_.offset_of(peer) : 0);
   const std::uint64_t bytes = slices_.slice(0).bytes;
-  if (!node_.cross_memory().read(peer, host_pointer(to), from, bytes)) fail_unreadable(peer);
+  if (node_.cross_memory().read(peer, host_pointer(to), from, bytes)) return;
+  // The kernel does not say which side it could not access.
+  device::check_host_pages(to, bytes, device::HostAccess::write, "receive buffer");
+  fail_unreadable(peer);
 }
 
 // First waits up to a second for another fault: if the peer has exited, that fault names the cause.

@@ -2,16 +2,19 @@
 // Tests collectives that only move data in host memory, with ranks that are threads and may read
 // each other's memory: results, agreement on the path, and failures.
 
+#include "base/text.h"
 #include "host_rank.h"
 
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 namespace hccl::node {
 namespace {
@@ -166,6 +169,38 @@ TEST(HostReads, MismatchIsReportedToAllAndWritesNothing) {
     }
   });
   EXPECT_EQ(reported, 2);
+}
+
+// The kernel refuses both a source and a destination that it cannot access, and says the same.
+TEST(HostReads, UnwritableDestinationIsNotBlamedOnThePeer) {
+  constexpr std::size_t kBytes = 40 * 4096;
+  constexpr std::size_t kFlaw = kBytes / 2;
+  void* const memory =
+      mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  std::byte* const page = static_cast<std::byte*>(memory) + kFlaw;
+  EngineRanks ranks(2);
+  std::string reported;
+  ranks.run([&](int rank) {
+    HostRank self(ranks, rank);
+    MovedData data(Collective::broadcast, 2, rank, kBytes / sizeof(float), 1);
+    const std::uint64_t to =
+        rank == 0 ? reinterpret_cast<std::uintptr_t>(memory) : address_of(data.received());
+    self.run(data.call(address_of(data.sent()), to));
+    if (rank == 0) mprotect(page, 4096, PROT_READ);
+    try {
+      self.run(data.call(address_of(data.sent()), to));
+    } catch (const Error& error) {
+      EXPECT_EQ(rank, 0);
+      EXPECT_EQ(error.code(), hcclInvalidArgument);
+      reported = error.what();
+    }
+  });
+  EXPECT_NE(
+      reported.find(text("host address ", static_cast<const void*>(page), " cannot be written")),
+      std::string::npos)
+      << reported;
+  munmap(memory, kBytes);
 }
 
 }  // namespace
