@@ -7,6 +7,7 @@
 #include "node/rank_memory.h"
 #include "node/tile_claims.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstring>
@@ -243,10 +244,23 @@ void TileRunner::run_tile(std::uint32_t number) const {
   }
 }
 
+// Copies `outgoing` to `at_peer`, and what was at `at_peer` to `at_rank`. Keeps the bounce buffer
+// small, because it is on the stack of the program's thread.
+void TileRunner::exchange_through_bounce(const std::byte* outgoing, std::byte* at_peer,
+                                         std::byte* at_rank, std::size_t bytes) const {
+  alignas(64) std::array<std::byte, std::size_t{4} << 10> bounce;
+  for (std::size_t done = 0; done < bytes; done += bounce.size()) {
+    const std::size_t count = std::min(bounce.size(), bytes - done);
+    std::byte* const to = at_peer + done;
+    std::memcpy(bounce.data(), to, count);
+    reduce::copy_tile(outgoing + done, {&to, 1}, count, store_policy_);
+    std::memcpy(at_rank + done, bounce.data(), count);
+  }
+}
+
 // Copies both directions of each pair of ranks together, because if the call is in place, the
 // source of each direction is the destination of the other.
 void TileRunner::exchange_tile(const Tile& tile) const {
-  alignas(64) thread_local std::array<std::byte, TilePlan::kMaxPairTileBytes> bounce;
   const int rank = tile.chunk;
   for (int peer = tile.first_peer; peer < tile.end_peer; ++peer) {
     const std::byte* const outgoing = source(rank, peer, tile);
@@ -262,9 +276,7 @@ void TileRunner::exchange_tile(const Tile& tile) const {
       reduce::copy_tile(outgoing, {&at_peer, 1}, tile.bytes, store_policy_);
       reduce::copy_tile(incoming, {&at_rank, 1}, tile.bytes, store_policy_);
     } else {
-      std::memcpy(bounce.data(), incoming, tile.bytes);
-      reduce::copy_tile(outgoing, {&at_peer, 1}, tile.bytes, store_policy_);
-      std::memcpy(at_rank, bounce.data(), tile.bytes);
+      exchange_through_bounce(outgoing, at_peer, at_rank, tile.bytes);
     }
   }
 }

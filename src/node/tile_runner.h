@@ -44,6 +44,8 @@ class TileRunner {
   void complete_slice() const;
   void run_tile(std::uint32_t number) const;
   void exchange_tile(const Tile& tile) const;
+  void exchange_through_bounce(const std::byte* outgoing, std::byte* at_peer, std::byte* at_rank,
+                               std::size_t bytes) const;
   [[nodiscard]] reduce::StorePolicy choose_store_policy() const;
   [[nodiscard]] const std::byte* source(int rank, int chunk, const Tile& tile) const;
   [[nodiscard]] std::byte* destination(int rank, int chunk, const Tile& tile) const;

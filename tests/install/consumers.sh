@@ -80,6 +80,9 @@ way_hardened() {
   [[ $report =~ GNU_STACK[^$'\n']*\ RW\  ]] || fail "the stack of libSynapse.so is executable"
   [[ $report != *TEXTREL* && $report != *'(RPATH)'* ]] || fail "libSynapse.so has text relocations or an RPATH"
   [[ $report == *__stack_chk_fail* ]] || fail "libSynapse.so lacks stack protectors"
+  # glibc puts these variables on the stack of every thread, so programs could not create threads with small stacks.
+  [[ $report =~ \ TLS\ +(0x[0-9a-f]+\ ){4}(0x[0-9a-f]+) ]] || fail "libSynapse.so has no segment of thread-local variables"
+  ((BASH_REMATCH[2] <= 16384)) || fail "libSynapse.so has $((BASH_REMATCH[2])) bytes of thread-local variables"
 }
 
 way_one_state() {
