@@ -3,6 +3,7 @@
 #include "base/fields.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace hccl {
 namespace {
@@ -10,6 +11,13 @@ namespace {
 constexpr std::size_t kLongestText = 4096;
 
 }  // namespace
+
+void remove_front(Bytes& bytes, std::size_t count) {
+  const std::size_t rest = bytes.size() - count;
+  std::copy(bytes.begin() + static_cast<std::ptrdiff_t>(count), bytes.end(), bytes.begin());
+  explicit_bzero(bytes.data() + rest, count);
+  bytes.resize(rest);
+}
 
 void WireWriter::put_bytes(std::span<const std::byte> bytes) {
   bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
@@ -39,6 +47,10 @@ std::string WireReader::text(std::size_t most) {
 Bytes WireReader::bytes(std::size_t count) {
   const auto bytes = take(count);
   return {bytes.begin(), bytes.end()};
+}
+
+void WireReader::read_into(std::span<std::byte> destination) {
+  std::ranges::copy(take(destination.size()), destination.begin());
 }
 
 Bytes WireReader::remainder() { return bytes(rest_.size()); }

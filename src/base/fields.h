@@ -2,6 +2,8 @@
 // Little-endian fields of messages between ranks.
 #pragma once
 
+#include "base/wiping_allocator.h"
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +14,11 @@
 
 namespace hccl {
 
-using Bytes = std::vector<std::byte>;
+// The bytes of a message. They may contain a secret, so they are wiped when they are freed.
+using Bytes = std::vector<std::byte, WipingAllocator<std::byte>>;
+
+// Removes the first `count` bytes, and wipes the memory that becomes unused.
+void remove_front(Bytes& bytes, std::size_t count);
 
 // Appends fields to a message.
 class WireWriter {
@@ -49,6 +55,8 @@ class WireReader {
   [[nodiscard]] std::string text(std::size_t most);  // control characters become '?'
   [[nodiscard]] Bytes bytes(std::size_t count);
   [[nodiscard]] Bytes remainder();
+  // Reads as many bytes as the destination has. If there are fewer, leaves it unchanged.
+  void read_into(std::span<std::byte> destination);
 
   template <std::size_t N>
   [[nodiscard]] std::array<std::byte, N> array() {

@@ -12,17 +12,21 @@
 
 namespace hccl {
 
-Secret random_secret() {
-  Secret secret{};
+void fill_random(std::span<std::byte> bytes) {
   ssize_t count = 0;
   do {
-    count = getrandom(secret.data(), secret.size(), 0);
+    count = getrandom(bytes.data(), bytes.size(), 0);
   } while (count < 0 && errno == EINTR);
-  if (count != static_cast<ssize_t>(secret.size())) {
+  if (count != static_cast<ssize_t>(bytes.size())) {
     throw Error(hcclSystemError, text("cannot get random bytes from the kernel (getrandom): ",
                                       system_error_text(errno), "; ",
                                       advice_on(errno, "report this as a bug in hccl")));
   }
+}
+
+Secret random_secret() {
+  Secret secret{};
+  fill_random(secret);
   return secret;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random secrets, and a comparison in constant time.
+// Random bytes for secrets and names, and a comparison in constant time.
 #pragma once
 
 #include <array>
@@ -10,6 +10,8 @@ namespace hccl {
 
 using Secret = std::array<std::byte, 16>;
 
+// Fills the bytes, at most 256, with random bits from the kernel. Throws Error(hcclSystemError).
+void fill_random(std::span<std::byte> bytes);
 // Returns 128 random bits from the kernel. Throws Error(hcclSystemError).
 [[nodiscard]] Secret random_secret();
 

@@ -77,7 +77,7 @@ class ControlLink {
 
  private:
   struct State;
-  void send(FrameType type, std::vector<std::byte> payload);
+  void send(FrameType type, Bytes payload);
 
   std::shared_ptr<State> state_;
 };

@@ -182,7 +182,7 @@ std::optional<Frame> FrameConnection::take_frame() {
     frame.descriptors.push_back(std::move(received_descriptors_.front()));
     received_descriptors_.pop_front();
   }
-  received_.erase(received_.begin(), received_.begin() + static_cast<std::ptrdiff_t>(size));
+  remove_front(received_, size);
   return frame;
 }
 

@@ -54,7 +54,6 @@ RankTable table_of_one(Contribution mine) {
   self.memory = std::move(mine.memory);
   RankTable table;
   table.members.push_back(std::move(self));
-  table.secret = random_secret();
   return table;
 }
 

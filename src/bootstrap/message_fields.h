@@ -5,6 +5,7 @@
 
 #include "base/address.h"
 #include "base/fields.h"
+#include "base/secret_bytes.h"
 #include "bootstrap/wire.h"
 
 #include <algorithm>
@@ -101,6 +102,7 @@ class FieldWriter {
   void put(const std::array<std::byte, N>& bytes) {
     writer_.put_bytes(bytes);
   }
+  void put(const SecretBytes& bytes) { writer_.put_bytes(bytes); }
   void put(const Address& address) { put_address(writer_, address); }
   template <class Text>
   void put(const Limited<Text>& field) {
@@ -161,6 +163,7 @@ class FieldReader {
   void get(std::array<std::byte, N>& bytes) {
     bytes = reader_.array<N>();
   }
+  void get(SecretBytes& bytes) { reader_.read_into(bytes); }
   void get(Address& address) {
     const auto read = read_address(reader_);
     require(read.has_value());

@@ -5,6 +5,7 @@
 
 #include "base/address.h"
 #include "base/secret.h"
+#include "base/secret_bytes.h"
 #include "base/text.h"
 #include "bootstrap/message_fields.h"
 #include "bootstrap/process_identity.h"
@@ -27,6 +28,7 @@
 namespace hccl::bootstrap {
 
 inline constexpr std::uint32_t kProtocolVersion = 5;
+inline constexpr std::size_t kSecretSize = 16;  // of a communicator, in bytes
 inline constexpr std::size_t kMostBlob = std::size_t{1} << 20;
 
 using SocketName = Secret;  // 128 random bits that name an abstract unix socket
@@ -91,13 +93,13 @@ struct TableEntry {
 };
 
 struct Table {
-  Secret secret{};  // of the communicator
+  SecretBytes secret = SecretBytes(kSecretSize);  // of the communicator
   std::vector<TableEntry> ranks{};
   bool is_private = false;  // CommunicatorSecret::is_private; not serialised
 };
 
 struct ContributionMessage {
-  Secret secret{};
+  SecretBytes secret = SecretBytes(kSecretSize);  // of the communicator
   int rank = -1;
   bool has_memory = false;
   Bytes blob;

@@ -16,6 +16,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <limits>
+#include <memory>
 
 #include <sys/socket.h>
 #include <unistd.h>
@@ -49,7 +50,6 @@ NodeExchange::NodeExchange(RendezvousClient& client, const Table& table, int ran
       listener_(std::move(listener)),
       limit_(limit),
       present_(table.ranks.size(), false) {
-  rank_table_.secret = table.secret;
   for (const TableEntry& entry : table.ranks) {
     RankInfo added;
     added.rank = static_cast<int>(rank_table_.members.size());
@@ -91,7 +91,8 @@ RankTable NodeExchange::run(Contribution mine, const MakeControl& make_control) 
 void NodeExchange::announce(const Contribution& mine) {
   const bool one_node = ranks_here_ == static_cast<int>(present_.size());
   if (!mine.announce || (one_node && !mine.announces_always)) return;
-  member(rank_).announced = mine.announce({table_.secret, table_.is_private});
+  member(rank_).announced =
+      mine.announce({std::make_shared<const SecretBytes>(table_.secret), table_.is_private});
   if (member(rank_).announced.size() > kMostAnnounced)
     throw Error(hcclInternalError, text("rank ", rank_, " announces more than ", kMostAnnounced,
                                         " bytes of data; report this as a bug in hccl"));

@@ -3,12 +3,14 @@
 // about all ranks.
 #pragma once
 
+#include "base/fields.h"
 #include "base/file_descriptor.h"
-#include "base/secret.h"
+#include "base/secret_bytes.h"
 #include "bootstrap/control_link.h"
 
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -17,7 +19,7 @@ namespace hccl::bootstrap {
 struct RankTable;
 
 struct CommunicatorSecret {
-  Secret bytes{};
+  std::shared_ptr<const SecretBytes> bytes;
   bool is_private = false;  // false if the ranks have met without a shared secret
 };
 
@@ -26,12 +28,12 @@ inline constexpr std::size_t kMostAnnounced = 1024;
 
 struct Contribution {
   // For the other ranks of this node: opaque data, and the descriptor of the device memory.
-  std::vector<std::byte> blob;
+  Bytes blob;
   FileDescriptor memory;
   // Returns the bytes to announce to the ranks of all nodes, at most kMostAnnounced. The argument
   // is the communicator's secret. Called once if there are several nodes, or if announces_always is
   // set and there are several ranks; otherwise never.
-  std::function<std::vector<std::byte>(const CommunicatorSecret&)> announce;
+  std::function<Bytes(const CommunicatorSecret&)> announce;
   bool announces_always = false;
   // Called with the contributions of this node's ranks, before this rank reports that it is ready;
   // not called if the communicator has only one rank. May throw Error to reject the contributions;
@@ -46,9 +48,9 @@ struct RankInfo {
   bool shares_pids = false;  // whether this process is in the same pid namespace
   std::string host;
   std::string node;  // identifies the node: equal for all its ranks
-  std::vector<std::byte> announced;
+  Bytes announced;
   // `blob`, `memory` and `process` are empty for ranks on other nodes.
-  std::vector<std::byte> blob;
+  Bytes blob;
   FileDescriptor memory;
   FileDescriptor process;  // pidfd; invalid for ranks of this process
 };
@@ -56,7 +58,6 @@ struct RankInfo {
 struct RankTable {
   std::vector<RankInfo> members;  // by rank
   FileDescriptor control;         // the segment that the ranks of this node share
-  Secret secret{};
   LinkSocket link;
 };
 

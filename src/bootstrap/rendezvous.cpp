@@ -36,7 +36,7 @@ void Rendezvous::advance() {
            std::ranges::all_of(members_, [&](const Member& s) { return s.*flag; });
   };
   if (phase_ == Phase::gathering && all(&Member::joined)) {
-    table_.secret = random_secret();
+    fill_random(table_.secret);
     for (const Member& member : members_) table_.ranks.push_back(member.entry);
     phase_ = Phase::exchanging;
   } else if (phase_ == Phase::exchanging && all(&Member::ready)) {

@@ -48,8 +48,8 @@ RankBlob RankBlob::of(device::Device& device, const Config& settings) {
   return blob;
 }
 
-std::vector<std::byte> encode(const RankBlob& blob) {
-  std::vector<std::byte> bytes(sizeof blob);
+Bytes encode(const RankBlob& blob) {
+  Bytes bytes(sizeof blob);
   std::memcpy(bytes.data(), &blob, sizeof blob);
   return bytes;
 }

@@ -32,7 +32,7 @@ struct RankBlob {
   [[nodiscard]] static RankBlob of(device::Device& device, const Config& settings);
 };
 
-[[nodiscard]] std::vector<std::byte> encode(const RankBlob& blob);
+[[nodiscard]] Bytes encode(const RankBlob& blob);
 // Throws Error(hcclInvalidUsage) if the rank runs a different version of the library.
 [[nodiscard]] RankBlob decode(const bootstrap::RankInfo& member);
 

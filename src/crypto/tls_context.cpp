@@ -30,6 +30,8 @@ Context make_context() {
       SSL_CTX_set_num_tickets(context.get(), 0) != 1) {
     OpensslCall::throw_latest("cannot use TLS 1.3");
   }
+  // The communicator's secret travels in a session.
+  SSL_CTX_set_options(context.get(), SSL_OP_CLEANSE_PLAINTEXT);
   SSL_CTX_set_session_cache_mode(context.get(), SSL_SESS_CACHE_OFF);
   // OpenSSL's configuration file may have allowed a handshake without key exchange.
   SSL_CTX_clear_options(context.get(), SSL_OP_ENABLE_MIDDLEBOX_COMPAT | SSL_OP_ALLOW_NO_DHE_KEX);

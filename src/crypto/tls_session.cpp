@@ -190,7 +190,6 @@ void TlsSession::advance_handshake() {
   phase_ = TlsState::established;
   if (kept_.empty()) return;
   encrypt(kept_);
-  OPENSSL_cleanse(kept_.data(), kept_.size());
   kept_ = {};
 }
 

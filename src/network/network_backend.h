@@ -4,7 +4,6 @@
 #pragma once
 
 #include "base/config.h"
-#include "base/secret.h"
 #include "base/wait_limit.h"
 #include "base/waiter.h"
 #include "bootstrap/control_link.h"
@@ -39,7 +38,7 @@ class NetworkBackend final : public Backend {
   // Opens the transports that HCCL_TRANSPORT allows, and returns this rank's addresses, which the
   // other ranks need. Throws what TransportFactory::make() throws, and Error(hcclSystemError) if
   // none of the transports is available.
-  [[nodiscard]] std::vector<std::byte> announce(const bootstrap::CommunicatorSecret& secret) {
+  [[nodiscard]] Bytes announce(const bootstrap::CommunicatorSecret& secret) {
     return routes_.announce(secret);
   }
   // Chooses a transport for each peer, and attaches the link over which nodes report faults.

@@ -37,7 +37,7 @@ void Routes::check(const std::string& forced) {
                                         " is not valid; set it to one of ", all_transports()));
 }
 
-std::vector<std::byte> Routes::announce(const bootstrap::CommunicatorSecret& secret) {
+Bytes Routes::announce(const bootstrap::CommunicatorSecret& secret) {
   transport::Settings settings;
   settings.membership = {secret.bytes, 0, rank_, size_, secret.is_private};
   settings.node = node_identity();

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "base/config.h"
-#include "base/secret.h"
 #include "bootstrap/rank_table.h"
 #include "transport/registry.h"
 
@@ -28,7 +27,7 @@ class Routes {
   // Opens the transports that HCCL_TRANSPORT allows, and returns this rank's addresses, which the
   // other ranks need. Throws what TransportFactory::make() throws, and Error(hcclSystemError) if
   // none of the transports is available.
-  [[nodiscard]] std::vector<std::byte> announce(const bootstrap::CommunicatorSecret& secret);
+  [[nodiscard]] Bytes announce(const bootstrap::CommunicatorSecret& secret);
   // Chooses a transport for each peer. `table` contains each rank's result of announce(). Throws
   // Error(hcclInvalidUsage) if no transport reaches a rank; the text names the rank and the reason.
   void choose_all(const bootstrap::RankTable& table, std::vector<std::string> rank_texts);
@@ -60,7 +59,7 @@ class Routes {
  private:
   struct Route {
     transport::Transport* transport = nullptr;
-    std::vector<std::byte> address;
+    Bytes address;
     // The unavailable transports, and those of higher preference, each with the reason why it
     // cannot be used.
     std::string rejected;

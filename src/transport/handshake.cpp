@@ -48,7 +48,7 @@ Handshake::Handshake(crypto::TlsRole role, const Membership& own, Protection pro
 crypto::TlsSession& Handshake::session() {
   if (!session_) {
     session_ = std::make_shared<crypto::TlsSession>(
-        role_, crypto::derive_key(secret_, "hccl-stream-handshake"));
+        role_, crypto::derive_key(*secret_, "hccl-stream-handshake"));
   }
   return *session_;
 }

@@ -10,7 +10,6 @@
 
 #include "base/fields.h"
 #include "base/protection.h"
-#include "base/secret.h"
 #include "transport/stream_keys.h"
 #include "transport/transport.h"
 
@@ -84,7 +83,7 @@ class Handshake {
 
   crypto::TlsRole role_;
   State state_ = State::in_progress;
-  Secret secret_;
+  std::shared_ptr<const SecretBytes> secret_;
   std::shared_ptr<crypto::TlsSession> session_;
   Protection protection_;
   Bytes record_;  // the part of a TLS record that has arrived

@@ -7,7 +7,7 @@
 #include "base/deadline.h"
 #include "base/fields.h"
 #include "base/interfaces.h"
-#include "base/secret.h"
+#include "base/secret_bytes.h"
 #include "transport/endpoint.h"
 
 #include <chrono>
@@ -23,7 +23,7 @@ namespace hccl::transport {
 // A rank's membership in a communicator. All ranks know the communicator's number, and the secret
 // by which they authenticate.
 struct Membership {
-  Secret secret{};
+  std::shared_ptr<const SecretBytes> secret{};  // not null
   std::uint64_t communicator = 0;
   int rank = -1;
   int size = 0;

@@ -29,7 +29,9 @@ Bytes hello_payload(int rank, int size, const char* node = "node") {
 }
 
 Table table() {
-  return {Secret{std::byte{3}}, {{process(100), {}}, {process(101), SocketName{std::byte{4}}}}};
+  Table table{.ranks = {{process(100), {}}, {process(101), SocketName{std::byte{4}}}}};
+  table.secret.front() = std::byte{3};
+  return table;
 }
 
 void add_ids(const fs::path& root) {
@@ -96,7 +98,7 @@ void add_messages(const fs::path& root) {
   add("failure", 2, serialize(Failure{hcclInvalidUsage, "rank 3 is already taken"}));
   add("gave-up", 3, serialize(GaveUp{120}));
   add("table", 4, serialize(table()));
-  add("contribution", 5, serialize(ContributionMessage{Secret{}, 1, true, blob()}));
+  add("contribution", 5, serialize(ContributionMessage{SecretBytes(kSecretSize), 1, true, blob()}));
   add("entry", 6, serialize(EntryMessage{1, true, true, blob()}));
   add("announcements", 7, serialize(Announcements{{blob(), {}, blob()}}));
   add("waiting", 8, serialize(Waiting{"op 1 of stream 0", "barrier()", "", {0, 3, 4095}}));
@@ -171,7 +173,7 @@ void add_node(const fs::path& root) {
                  std::vector{fuzz::Step{0, 0, encode_frame(FrameType::entry, blob(), 2)}});
   const Corpus leader(root, "node_leader");
   const auto contribution = [](bool memory) {
-    return serialize(ContributionMessage{Secret{}, 1, memory, blob()});
+    return serialize(ContributionMessage{SecretBytes(kSecretSize), 1, memory, blob()});
   };
   leader.add("valid-memory", std::vector{fuzz::Step{1, 2, contribution(true)}});
   leader.add("valid-cut", std::vector{fuzz::Step{0x22, 2, contribution(true)}});

@@ -23,7 +23,7 @@ constexpr std::size_t kHeader = 5;  // bytes of a TLS record's header
 
 Membership own() {
   Membership membership;
-  membership.secret.fill(std::byte{0x5A});
+  membership.secret = std::make_shared<const SecretBytes>(16, std::byte{0x5A});
   membership.communicator = 7;
   membership.rank = 1;
   membership.size = 2;

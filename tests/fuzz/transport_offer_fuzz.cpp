@@ -29,7 +29,8 @@ bool is_alert(const Bytes& bytes) {
 }
 
 void try_handshake(std::span<const std::byte> bytes) {
-  transport::Membership own{.rank = 0, .size = 2};
+  transport::Membership own{
+      .secret = std::make_shared<const SecretBytes>(16), .rank = 0, .size = 2};
   transport::ConnectorHandshake handshake(own, {0, 1, {}});
   while (!bytes.empty() && handshake.state() == transport::Handshake::State::in_progress) {
     const std::size_t count = std::min(bytes.size(), handshake.wanted());

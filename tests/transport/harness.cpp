@@ -58,7 +58,7 @@ Interface loopback(bool v6) {
 
 transport::Settings settings_for(int rank, int size, const Way& way) {
   transport::Settings settings;
-  settings.membership.secret.fill(std::byte{0x42});
+  settings.membership.secret = std::make_shared<const SecretBytes>(16, std::byte{0x42});
   settings.membership.communicator = 7;
   settings.membership.rank = rank;
   settings.membership.size = size;

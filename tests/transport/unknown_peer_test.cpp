@@ -47,6 +47,10 @@ class UnknownPeers : public EveryWay {
 
 INSTANTIATE_TEST_SUITE_P(All, UnknownPeers, testing::ValuesIn(all_ways()), name_of);
 
+std::shared_ptr<const SecretBytes> other_secret() {
+  return std::make_shared<const SecretBytes>(16, std::byte{0x43});
+}
+
 FileDescriptor raw_connection(const Member& member) {
   const Bytes& address = member.address_of(1);
   SocketAddress where;
@@ -91,7 +95,7 @@ TEST_P(UnknownPeers, SilentConnectionsDelayNobody) {
   const std::string log = log_of_acceptor([&](Member& member) {
     for (int i = 0; i < 100; ++i) {
       sockets.push_back(raw_connection(member));
-      const transport::ConnectorHandshake own({}, {0, 1, {}});
+      const transport::ConnectorHandshake own({.secret = other_secret()}, {0, 1, {}});
       // The listener may already have closed this connection in favour of newer ones.
       if (i % 2 == 0)
         static_cast<void>(!send(sockets.back().get(), own.hello().data(), 9, MSG_NOSIGNAL));
@@ -113,7 +117,7 @@ TEST_P(UnknownPeers, AConnectorWithoutTheSecretIsRefused) {
   const std::string log = log_of_acceptor([](Member& member) {
     // This connector has everything except the secret.
     transport::Membership other = settings_for(0, 2, GetParam()).membership;
-    other.secret.fill(std::byte{0x43});
+    other.secret = other_secret();
     const transport::ConnectorHandshake unknown_peer(other, {0, 1, {}});
     const FileDescriptor socket = raw_connection(member);
     send_raw(socket, unknown_peer.hello());
@@ -127,7 +131,7 @@ TEST_P(UnknownPeers, AConnectorWithoutTheSecretIsRefused) {
 TEST_P(UnknownPeers, AnAcceptorWithoutTheSecretIsRefused) {
   log_of_acceptor([](Member& member) {
     transport::Settings settings = settings_for(0, 2, GetParam());
-    settings.membership.secret.fill(std::byte{0x43});
+    settings.membership.secret = other_secret();
     const auto other = make_transport(GetParam(), settings);
     const auto endpoint = other->open(1, {}, member.address_of(1));
     const std::string loss = loss_of(*endpoint);

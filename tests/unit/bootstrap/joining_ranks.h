@@ -56,7 +56,7 @@ inline Contribution contribution_of(int rank) {
   std::memcpy(mine.blob.data(), bytes.data(), bytes.size());
   mine.memory = memory_with(1000 + rank);
   mine.announce = [rank](const CommunicatorSecret&) {
-    return std::vector<std::byte>(10 + static_cast<std::size_t>(rank), std::byte{0x5A});
+    return Bytes(10 + static_cast<std::size_t>(rank), std::byte{0x5A});
   };
   return mine;
 }
@@ -111,7 +111,6 @@ inline void expect_all_joined(const std::vector<Ending>& endings) {
     EXPECT_EQ(ending.code, hcclSuccess) << "rank " << rank << ": " << ending.text;
     if (ending.code != hcclSuccess) continue;
     EXPECT_EQ(table_error(ending.table, size, rank), "") << "rank " << rank;
-    EXPECT_EQ(ending.table.secret, endings[0].table.secret);
   }
 }
 

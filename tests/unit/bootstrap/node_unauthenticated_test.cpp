@@ -82,7 +82,7 @@ class UnauthenticatedOnNode : public ServerTest {
                         announced);
   }
   [[nodiscard]] const Hello& leader() const { return leader_; }
-  [[nodiscard]] const Secret& secret() const { return table_.secret; }
+  [[nodiscard]] const SecretBytes& secret() const { return table_.secret; }
 
  private:
   Hello leader_;

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <memory>
 #include <utility>
 
 #include <gtest/gtest.h>
@@ -20,9 +21,13 @@ namespace {
 
 // Tests both sides of the handshake against each other, byte by byte, and against malicious peers.
 
+std::shared_ptr<const SecretBytes> secret_of(int value) {
+  return std::make_shared<const SecretBytes>(16, static_cast<std::byte>(value));
+}
+
 Membership member(int rank) {
   Membership membership;
-  membership.secret.fill(std::byte{1});
+  membership.secret = secret_of(1);
   membership.communicator = 3;
   membership.rank = rank;
   membership.size = 8;
@@ -106,7 +111,7 @@ TEST(Handshake, StrongerProtectionOfBothIsUsed) {
 
 TEST(Handshake, BothSidesDetectWrongSecret) {
   Membership other = member(5);
-  other.secret.fill(std::byte{2});
+  other.secret = secret_of(2);
   Conversation conversation = conversation_between(member(2), other);
   conversation.run();
   for (const Handshake* side :
@@ -163,7 +168,7 @@ TEST(Handshake, GarbageIsRefusedAtFirstByte) {
 
 // Tests a listener that several threads of a rank share. Makes the threads' calls one at a time.
 
-Membership member_for(int rank) { return {.rank = rank, .size = 8}; }
+Membership member_for(int rank) { return {.secret = secret_of(3), .rank = rank, .size = 8}; }
 
 class SharedListener : public testing::Test {
  protected:
