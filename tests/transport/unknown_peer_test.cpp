@@ -3,7 +3,10 @@
 // handshake or claims a stream that is already connected. One side must refuse each connection, and
 // the ranks' own streams must still work. Where the acceptor refuses, most tests check its log.
 #include "base/address.h"
+#include "crypto/keys.h"
 #include "harness.h"
+#include "hex.h"
+#include "openssl_client.h"
 #include "shm/unix_socket.h"
 #include "tcp/addresses.h"
 #include "transport/handshake.h"
@@ -149,6 +152,31 @@ TEST_P(UnknownPeers, ASecondClaimIsRefused) {
       },
       true);
   EXPECT_TRUE(contains(log, "claimed to be rank 0 for a stream that")) << log;
+}
+
+std::vector<Way> ways_over_tcp() {
+  std::vector<Way> ways = all_ways();
+  std::erase_if(ways, [](const Way& way) { return way.transport != std::string("tcp"); });
+  return ways;
+}
+
+// Probes the port of the data connections. Their handshake is TLS even if the data is not
+// encrypted.
+class OpensslAtDataPort : public UnknownPeers {};
+
+INSTANTIATE_TEST_SUITE_P(Tcp, OpensslAtDataPort, testing::ValuesIn(ways_over_tcp()), name_of);
+
+TEST_P(OpensslAtDataPort, GetsInOnlyWithTheKey) {
+  if (!OpensslClient::is_installed()) GTEST_SKIP() << "needs openssl: apt install openssl";
+  log_of_acceptor([](Member& member) {
+    const auto tcp = tcp::parse_tcp_addresses(member.address_of(1));
+    const transport::Settings settings = settings_for(0, 2, GetParam());
+    const OpensslClient client(
+        tcp->addresses.front().address.to_text(),
+        hex(crypto::derive_key(*settings.membership.secret, "hccl-stream-handshake")));
+    require_equal(client.problem_with_key(), std::string(), "with the key");
+    require_equal(client.problem_otherwise(), std::string(), "without the key");
+  });
 }
 
 }  // namespace
