@@ -23,18 +23,15 @@ class RejectionLog {
   // completes the sentence "rejected a connection from ...: it".
   template <class Name>
   void report(const Name& who, std::string_view why) {
-    const auto now = std::chrono::steady_clock::now();
-    if (now - period_start_ >= kPeriod) {
-      report_omitted();
-      period_start_ = now;
-      reported_ = 0;
-    }
-    if (reported_ == kMostPerPeriod) {
-      ++omitted_;
-      return;
-    }
-    ++reported_;
-    log(LogLevel::warning, subsystem_, "rejected a connection from ", who(), ": it ", why);
+    if (may_log())
+      log(LogLevel::warning, subsystem_, "rejected a connection from ", who(), ": it ", why);
+  }
+  // Does the same, at a lower level, for a peer that has closed its connection without sending
+  // anything.
+  template <class Name>
+  void report_silent(const Name& who) {
+    if (log_enabled(LogLevel::info) && may_log())
+      log(LogLevel::info, subsystem_, who(), " connected and closed the connection");
   }
 
   // Logs how many rejections were only counted. Called by the destructor and at the start of each
@@ -47,6 +44,22 @@ class RejectionLog {
  private:
   static constexpr std::chrono::seconds kPeriod{10};
   static constexpr int kMostPerPeriod = 5;
+
+  // Returns whether to log a line. Counts the line either way.
+  [[nodiscard]] bool may_log() {
+    const auto now = std::chrono::steady_clock::now();
+    if (now - period_start_ >= kPeriod) {
+      report_omitted();
+      period_start_ = now;
+      reported_ = 0;
+    }
+    if (reported_ == kMostPerPeriod) {
+      ++omitted_;
+      return false;
+    }
+    ++reported_;
+    return true;
+  }
 
   const char* subsystem_;
   std::chrono::steady_clock::time_point period_start_;

@@ -5,7 +5,7 @@
 
 #include "base/errno_advice.h"
 #include "base/error.h"
-#include "base/log.h"
+#include "base/least_likely_rank.h"
 #include "base/text.h"
 
 #include <algorithm>
@@ -126,25 +126,12 @@ bool PendingConnections::make_room() {
   return drop_one("had not authenticated when descriptors or memory ran out");
 }
 
-// Drops the oldest connection from which nothing has arrived, because a rank begins its handshake
-// immediately. If something has arrived on all, but more than half of the connections come from one
-// host, drops that host's oldest, so that a flood from one host does not displace ranks of other
-// hosts. Otherwise drops the oldest connection. Returns false if there is no connection.
+// Returns false if there is no connection.
 bool PendingConnections::drop_one(const std::string& why) {
   if (pending_.empty()) return false;
-  const auto count_from_host = [&](const Pending& one) {
-    const Address& host = one.connection->ends().peer;
-    return std::ranges::count_if(pending_, [&](const Pending& other) {
-      return host.same_host(other.connection->ends().peer);
-    });
-  };
-  auto dropped = std::ranges::find_if(
-      pending_, [](const Pending& one) { return !one.connection->has_heard(); });
-  if (dropped == pending_.end()) {
-    const auto busiest = std::ranges::max_element(pending_, {}, count_from_host);
-    const auto most = static_cast<std::size_t>(count_from_host(*busiest));
-    dropped = most > pending_.size() / 2 ? busiest : pending_.begin();
-  }
+  const auto dropped = least_likely_rank(
+      pending_, [](const Pending& one) { return one.connection->has_heard(); },
+      [](const Pending& one) { return one.connection->ends().peer; });
   reject(*dropped, why);
   return true;
 }
@@ -184,11 +171,11 @@ std::shared_ptr<FrameConnection> PendingConnections::take(Pending& pending) {
 
 void PendingConnections::reject(Pending& pending, const std::string& why) {
   const FrameConnection& connection = *pending.connection;
+  const auto peer = [&] { return connection.peer_text(); };
   if (connection.has_heard() || !connection.ended()) {
-    rejections_.report([&] { return connection.peer_text(); }, why);
-  } else if (log_enabled(LogLevel::info)) {
-    log(LogLevel::info, "bootstrap", connection.peer_text(),
-        " connected and closed the connection");
+    rejections_.report(peer, why);
+  } else {
+    rejections_.report_silent(peer);
   }
   take(pending)->close();
 }

@@ -64,6 +64,7 @@ std::size_t Handshake::wanted() const {
 Bytes Handshake::take(std::span<const std::byte> bytes) {
   bytes = bytes.first(std::min(bytes.size(), wanted()));
   record_.insert(record_.end(), bytes.begin(), bytes.end());
+  has_heard_ = has_heard_ || !bytes.empty();
   if (state_ != State::in_progress) return {};
   if (!crypto::may_become_tls_record(record_) ||
       (record_.size() >= kRecordHeader && wanted() > kMostRecord)) {

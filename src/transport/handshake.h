@@ -52,6 +52,8 @@ class Handshake {
   [[nodiscard]] State state() const { return state_; }
   // Returns the reason for the state `refused`, as a clause about the other side.
   [[nodiscard]] const std::string& why() const { return why_; }
+  // Returns whether any byte has arrived.
+  [[nodiscard]] bool has_heard() const { return has_heard_; }
   // Returns the maximum number of bytes to read next.
   [[nodiscard]] std::size_t wanted() const;
   // Takes at most wanted() bytes and returns the bytes to send, which may be empty.
@@ -83,6 +85,7 @@ class Handshake {
 
   crypto::TlsRole role_;
   State state_ = State::in_progress;
+  bool has_heard_ = false;
   std::shared_ptr<const SecretBytes> secret_;
   std::shared_ptr<crypto::TlsSession> session_;
   Protection protection_;

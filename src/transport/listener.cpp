@@ -4,6 +4,7 @@
 #include "transport/listener.h"
 
 #include "base/errno_advice.h"
+#include "base/least_likely_rank.h"
 #include "base/log.h"
 #include "base/retry.h"
 #include "base/text.h"
@@ -88,30 +89,32 @@ void Listener::serve() {
 
 void Listener::accept_from(const FileDescriptor& socket) {
   for (int count = 0; count < kMaxAcceptsAtOnce; ++count) {
-    FileDescriptor pending(accept4(socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    SocketAddress from;
+    FileDescriptor pending(
+        accept4(socket.get(), from.get(), &from.length, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (pending.valid()) {
-      admit(std::move(pending));
+      admit(std::move(pending), from);
     } else if (is_resource_shortage(errno)) {
       if (pending_.empty()) return pause_accepting();
-      dismiss(pending_.begin(), "had not authenticated when descriptors or memory ran out");
+      dismiss(least_likely(), "had not authenticated when descriptors or memory ran out");
     } else if (errno != EINTR && errno != ECONNABORTED) {
       return;
     }
   }
 }
 
-void Listener::admit(FileDescriptor socket) {
-  std::string who = family_.describe(socket.get());
+void Listener::admit(FileDescriptor socket, const SocketAddress& from) {
+  std::string who = family_.describe(socket.get(), from);
   const std::string objection =
       family_.objection == nullptr ? std::string() : family_.objection(socket.get());
   if (!objection.empty()) return reject(who, objection);
   if (pending_.size() >= limits_.pending) {
-    dismiss(pending_.begin(), "had not authenticated when newer connections arrived");
+    dismiss(least_likely(), "had not authenticated when newer connections arrived");
   }
   const Protection protection =
       family_.least_protection ? family_.least_protection(socket.get()) : Protection::off;
-  pending_.push_back({std::move(socket), std::move(who), AcceptorHandshake(own_, protection),
-                      Deadline::after(limits_.handshake)});
+  pending_.push_back({std::move(socket), std::move(who), from_socket_address(from.get()),
+                      AcceptorHandshake(own_, protection), Deadline::after(limits_.handshake)});
   // Reads the connector's hello if it has already arrived, which saves a wake-up.
   if (progress(pending_.back())) {
     remove(std::prev(pending_.end()));
@@ -154,10 +157,8 @@ void Listener::hand_over(PendingConnection& pending) {
   const bool waits_in_vain = inbound.socket.valid() && has_ended(inbound.socket);
   if (inbound.taken || (inbound.socket.valid() && !waits_in_vain)) {
     static_cast<void>(send_now(pending.socket, pending.handshake.answer(Verdict::claimed)));
-    const std::string first = inbound.socket.valid() ? family_.describe(inbound.socket.get())
-                                                     : std::string("the first connection");
-    return reject(pending.who, text("claimed to be rank ", key.from, " for a stream that ", first,
-                                    " already has"));
+    return reject(pending.who, text("claimed to be rank ", key.from, " for a stream that ",
+                                    inbound.who, " already has"));
   }
   // If this throws, the connector has not been accepted yet.
   ProtectedStream stream = pending.handshake.stream();
@@ -167,8 +168,15 @@ void Listener::hand_over(PendingConnection& pending) {
   unwatch(pending.socket.get());
   inbound.socket = std::move(pending.socket);
   inbound.stream = std::move(stream);
+  inbound.who = pending.who;
   const std::uint64_t one = 1;
   if (inbound.bell >= 0) static_cast<void>(!write(inbound.bell, &one, sizeof(one)));
+}
+
+Listener::PendingList::iterator Listener::least_likely() {
+  return least_likely_rank(
+      pending_, [](const PendingConnection& one) { return one.handshake.has_heard(); },
+      [](const PendingConnection& one) { return one.from; });
 }
 
 void Listener::reject(const std::string& who, const std::string& why) {

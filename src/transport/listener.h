@@ -3,6 +3,7 @@
 // until it has authenticated; then the listener keeps it until its stream is opened.
 #pragma once
 
+#include "base/address.h"
 #include "base/file_descriptor.h"
 #include "base/rejection_log.h"
 #include "transport/connection_attempt.h"
@@ -19,8 +20,9 @@ namespace hccl::transport {
 
 // The properties that differ between socket families.
 struct SocketFamily {
-  const char* name = "";                          // of the transport, for log lines
-  std::string (*describe)(int socket) = nullptr;  // describes the other end
+  const char* name = "";  // of the transport, for log lines
+  // Describes the other end of an accepted connection, whose address is `from`.
+  std::string (*describe)(int socket, const SocketAddress& from) = nullptr;
   // Returns the reason to close a new connection immediately, as a clause, or an empty string to
   // keep it. May be null.
   std::string (*objection)(int socket) = nullptr;
@@ -43,14 +45,15 @@ class Listener {
 
   struct PendingConnection {
     FileDescriptor socket;
-    std::string
-        who;  // stored, because it cannot be determined after the other end has closed the socket
+    std::string who;
+    Address from;  // 0.0.0.0:0 for a unix socket
     AcceptorHandshake handshake;
     Deadline deadline;
   };
   struct Inbound {
     FileDescriptor socket;  // invalid before the connection has arrived and after it was taken
     ProtectedStream stream{};
+    std::string who{};
     int bell = -1;  // eventfd of the InboundConnection that waits for the stream
     bool taken = false;
   };
@@ -59,7 +62,8 @@ class Listener {
   // Call these with the mutex held.
   void serve();
   void accept_from(const FileDescriptor& socket);
-  void admit(FileDescriptor socket);
+  void admit(FileDescriptor socket, const SocketAddress& from);
+  [[nodiscard]] PendingList::iterator least_likely();
   [[nodiscard]] bool progress(PendingConnection& pending);
   void hand_over(PendingConnection& pending);
   void reject(const std::string& who, const std::string& why);

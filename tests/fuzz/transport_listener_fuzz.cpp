@@ -37,10 +37,11 @@ class Play {
     sockets.push_back(shm::listen_on(name_));
     ConnectionLimits limits;
     limits.pending = 2;
-    listener_ = std::make_shared<Listener>(std::move(sockets), own(), limits,
-                                           SocketFamily{.name = "fuzz", .describe = [](int) {
-                                                          return std::string("an unknown peer");
-                                                        }});
+    listener_ = std::make_shared<Listener>(
+        std::move(sockets), own(), limits,
+        SocketFamily{.name = "fuzz", .describe = [](int, const SocketAddress&) {
+                       return std::string("an unknown peer");
+                     }});
     claim_.emplace(listener_, StreamKey{0, 1, {}});
   }
 

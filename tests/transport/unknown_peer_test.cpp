@@ -93,6 +93,16 @@ TEST_P(UnknownPeers, GarbageIsRefusedNamingItsSource) {
   EXPECT_TRUE(contains(log, "did not send this version's handshake")) << log;
 }
 
+TEST_P(UnknownPeers, ResetConnectionIsLoggedWithItsSource) {
+  const std::string log = log_of_acceptor([](Member& member) {
+    const linger at_once{1, 0};
+    const FileDescriptor socket = raw_connection(member);
+    setsockopt(socket.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+  });
+  EXPECT_TRUE(contains(log, "rejected a connection from ")) << log;
+  EXPECT_FALSE(contains(log, "0.0.0.0")) << log;
+}
+
 TEST_P(UnknownPeers, SilentConnectionsDelayNobody) {
   std::vector<FileDescriptor> sockets;  // open until the end of the test
   const std::string log = log_of_acceptor([&](Member& member) {

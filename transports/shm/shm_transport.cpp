@@ -37,7 +37,7 @@ std::optional<ShmAddress> parse_address(std::span<const std::byte> bytes) {
   return result;
 }
 
-std::string describe(int socket) {
+std::string describe(int socket, const SocketAddress& /*from*/) {
   const auto credentials = peer_credentials(socket);
   if (!credentials) return "an unknown process";
   return text("process ", credentials->pid, " of user ", credentials->uid);

@@ -37,7 +37,9 @@ FileDescriptor listen_on(const Address& address) {
                    advice_on(errno, "name another interface in HCCL_SOCKET_IFNAME")));
 }
 
-std::string describe(int socket) { return remote_address(socket).to_text(); }
+std::string describe(int /*socket*/, const SocketAddress& from) {
+  return from_socket_address(from.get()).to_text();
+}
 
 // Returns a function that decides how to protect a connection to another rank.
 transport::LeastProtection protection_of(std::optional<Protection> chosen, bool secret_is_private) {

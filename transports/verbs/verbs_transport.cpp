@@ -24,7 +24,9 @@ using transport::StreamKey;
 
 constexpr int kBacklog = 4096;
 
-std::string describe(int socket) { return remote_address(socket).to_text(); }
+std::string describe(int /*socket*/, const SocketAddress& from) {
+  return from_socket_address(from.get()).to_text();
+}
 
 }  // namespace
 

@@ -170,14 +170,18 @@ TEST(Handshake, GarbageIsRefusedAtFirstByte) {
 
 Membership member_for(int rank) { return {.secret = secret_of(3), .rank = rank, .size = 8}; }
 
+constexpr std::size_t kPending = 8;
+
 class SharedListener : public testing::Test {
  protected:
   SharedListener() : name_(random_secret()) {
     std::vector<FileDescriptor> sockets;
     sockets.push_back(shm::listen_on(name_));
     listener_ = std::make_shared<Listener>(
-        std::move(sockets), member_for(5), ConnectionLimits{},
-        SocketFamily{.name = "test", .describe = [](int) { return std::string("somebody"); }});
+        std::move(sockets), member_for(5), ConnectionLimits{.pending = kPending},
+        SocketFamily{.name = "test", .describe = [](int, const SocketAddress&) {
+                       return std::string("somebody");
+                     }});
   }
 
   [[nodiscard]] Dialer dial(const StreamKey& key) const {
@@ -209,6 +213,28 @@ TEST_F(SharedListener, PollingThreadWakesOwnerOfArrivedStream) {
   ASSERT_TRUE(socket.has_value());
   EXPECT_TRUE(would_wake(waiting));
   EXPECT_TRUE(waiting.poll().has_value());
+}
+
+// A rank whose handshake has begun is not displaced by any number of silent connections.
+TEST_F(SharedListener, SilentConnectionsDisplaceNoRank) {
+  const StreamKey key{1, 5, {}};
+  InboundConnection waiting(listener_, key);
+  Dialer dialer = dial(key);
+  for (int i = 0; i < 10 && !dialer.poll(); ++i) {
+  }
+  std::vector<FileDescriptor> silent;
+  const auto connect_silently = [&] {
+    const SocketAddress where = shm::abstract_address(name_);
+    silent.emplace_back(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(connect(silent.back().get(), where.get(), where.length), 0);
+  };
+  EXPECT_FALSE(waiting.poll().has_value()) << "the handshake has begun";
+  for (std::size_t i = 0; i < 3 * kPending; ++i) {
+    connect_silently();
+    EXPECT_FALSE(waiting.poll().has_value());
+  }
+  static_cast<void>(dialer.poll());
+  EXPECT_TRUE(waiting.poll().has_value()) << "the rank has to connect again";
 }
 
 TEST_F(SharedListener, StreamThatArrivesBeforeItsOwnerIsKept) {
