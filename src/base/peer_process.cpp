@@ -2,9 +2,11 @@
 // Gets pidfds for pids and for peers of unix sockets.
 #include "base/peer_process.h"
 
+#include "base/retry.h"
 #include "base/text.h"
 
 #include <array>
+#include <cerrno>
 #include <cstdio>
 
 #include <poll.h>
@@ -32,6 +34,15 @@ bool shares_namespace(pid_t pid, const char* kind) noexcept {
   return stat(path.data(), &other) == 0 && own.st_ino == other.st_ino && own.st_dev == other.st_dev;
 }
 
+// Returns the kernel's pidfd for the peer. On failure, returns an invalid descriptor with errno
+// set.
+FileDescriptor peer_pidfd(int unix_socket) noexcept {
+  int fd = -1;
+  socklen_t length = sizeof(fd);
+  getsockopt(unix_socket, SOL_SOCKET, SO_PEERPIDFD, &fd, &length);
+  return FileDescriptor(fd);
+}
+
 }  // namespace
 
 std::uint64_t own_pid_namespace() {
@@ -44,11 +55,8 @@ FileDescriptor open_process(pid_t pid) noexcept {
 }
 
 FileDescriptor peer_process(int unix_socket) noexcept {
-  int fd = -1;
-  socklen_t length = sizeof(fd);
-  if (getsockopt(unix_socket, SOL_SOCKET, SO_PEERPIDFD, &fd, &length) == 0) {
-    return FileDescriptor(fd);
-  }
+  FileDescriptor process = peer_pidfd(unix_socket);
+  if (process.valid()) return process;
   const auto credentials = peer_credentials(unix_socket);
   if (!credentials || credentials->pid <= 0) return {};
   return open_process(credentials->pid);
@@ -69,12 +77,27 @@ std::optional<uid_t> peer_user(int unix_socket) noexcept {
   return credentials->uid;
 }
 
-bool peer_may_be_inspected(int unix_socket) noexcept {
+bool has_peer_pidfds() noexcept {
+  std::array<int, 2> ends{};
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) return false;
+  const FileDescriptor one(ends[0]);
+  const FileDescriptor other(ends[1]);
+  return peer_pidfd(one.get()).valid();
+}
+
+std::optional<bool> peer_may_be_inspected(int unix_socket) noexcept {
   const auto peer = peer_credentials(unix_socket);
   // A process in another pid namespace may have the pid 0. All users that a user namespace does not
   // map have the same number, so the number alone proves nothing.
-  return peer && peer->pid > 0 && peer->uid == geteuid() && shares_namespace(peer->pid, "pid") &&
-         shares_namespace(peer->pid, "user");
+  if (!peer || peer->pid <= 0 || peer->uid != geteuid()) return false;
+  const FileDescriptor process = peer_pidfd(unix_socket);
+  if (!process.valid() && is_resource_shortage(errno)) return std::nullopt;
+  if (!process.valid() || !shares_namespace(peer->pid, "pid") ||
+      !shares_namespace(peer->pid, "user"))
+    return false;
+  // If the peer's process has exited, the namespaces may be those of another process that has got
+  // the same pid.
+  return !has_exited(process);
 }
 
 std::string peer_text(int unix_socket) {

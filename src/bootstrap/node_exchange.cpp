@@ -182,6 +182,23 @@ void NodeExchange::distribute() {
   while (std::ranges::any_of(connections_, has_unsent)) client_.wait();
 }
 
+// Throws Error(hcclSocketError) if the kernel attributes the socket to another process than the
+// leader's. In another pid namespace, only the user can be checked.
+void NodeExchange::check_leader(const FileDescriptor& socket) const {
+  const ProcessIdentity& leader = table_.ranks[static_cast<std::size_t>(leader_)].process;
+  const ProcessIdentity& own = table_.ranks[static_cast<std::size_t>(rank_)].process;
+  const auto peer = peer_credentials(socket.get());
+  if (!peer || peer->uid != geteuid()) {
+    throw Error(hcclSocketError, text("the unix socket of ", rank_text(leader_, leader),
+                                      " belongs to another user; run all ranks as one user"));
+  }
+  if (leader.shares_pids_with(own) && peer->pid != leader.pid) {
+    throw Error(hcclSocketError,
+                text("the unix socket of ", rank_text(leader_, leader), " belongs to pid ",
+                     peer->pid, ", which has taken its name; end that process"));
+  }
+}
+
 std::shared_ptr<FrameConnection> NodeExchange::connect_to_leader() {
   const TableEntry& leader = table_.ranks[static_cast<std::size_t>(leader_)];
   FileDescriptor socket = connect_to_node(leader.node_socket);
@@ -195,10 +212,7 @@ std::shared_ptr<FrameConnection> NodeExchange::connect_to_leader() {
     client_.wait(kShortagePause);
     socket = connect_to_node(leader.node_socket);
   }
-  if (peer_user(socket.get()) != geteuid()) {
-    throw Error(hcclSocketError, text("the unix socket of ", rank_text(leader_, leader.process),
-                                      " belongs to another user; run all ranks as one user"));
-  }
+  check_leader(socket);
   return std::make_shared<FrameConnection>(
       client_.loop(), FrameConnection::Detached{std::move(socket)},
       FrameConnection::Limits{

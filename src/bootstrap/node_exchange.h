@@ -42,6 +42,7 @@ class NodeExchange final : private PendingConnections::Owner {
   [[nodiscard]] bool take_contribution(PendingConnections::Pending& pending, Frame& frame);
   void distribute();
   [[nodiscard]] std::shared_ptr<FrameConnection> connect_to_leader();
+  void check_leader(const FileDescriptor& socket) const;
   void announce(const Contribution& mine);
   [[nodiscard]] RankInfo& member(int rank);
   [[nodiscard]] bool is_here(int rank) const;  // whether the rank is on this node

@@ -7,11 +7,13 @@
 #include "base/peer_process.h"
 #include "base/text.h"
 #include "bootstrap/socket_owner.h"
+#include "crypto/openssl_call.h"
 #include "crypto/tls_session.h"
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -95,9 +97,14 @@ void RankAdmission::complain_about_no_room() {
 }
 
 void RankAdmission::add_local(FileDescriptor socket) {
-  if (peer_may_be_inspected(socket.get())) return local_->add({std::move(socket)});
+  std::optional<bool> is_trusted = peer_may_be_inspected(socket.get());
+  while (!is_trusted) {
+    if (!on_no_room(errno)) return;  // the rank tries again
+    is_trusted = peer_may_be_inspected(socket.get());
+  }
+  if (*is_trusted) return local_->add({std::move(socket)});
   local_->rejections().report([&] { return peer_text(socket.get()); },
-                              "belongs to another user, or is in another container");
+                              "belongs to another user, is in another container, or has exited");
 }
 
 // Most foreign peers have sent wrong bytes by the time their connections are accepted. Such
@@ -109,12 +116,11 @@ void RankAdmission::on_accepted(FileDescriptor socket, const SocketAddress& from
       buffer;  // not initialised, because recv() fills it
   const ssize_t count = recv(socket.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
   if (count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR)) {
-    if (log_enabled(LogLevel::info))
-      log(LogLevel::info, "bootstrap", peer.to_text(), " connected and closed the connection");
-    return;
+    return remote_.rejections().report_silent([&] { return peer.to_text(); });
   }
   const auto heard = std::span(buffer).first(count > 0 ? static_cast<std::size_t>(count) : 0);
   if (!crypto::may_become_tls_record(heard)) return cut_off(socket, peer, FrameConnection::kNotTls);
+  if (!crypto::OpensslCall().is_possible()) return;  // the process is exiting
   const int on = 1;
   setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
   const Address own = local_address(socket.get());

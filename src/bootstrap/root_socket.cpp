@@ -30,6 +30,11 @@ std::string root_socket_name(const UniqueId& id) {
 }
 
 FileDescriptor listen_for_local_ranks(const UniqueId& id) {
+  if (!has_peer_pidfds()) {
+    log(LogLevel::info, "bootstrap", "this kernel provides no pidfds of the peers of unix sockets ",
+        "(Linux 6.5), so ranks on this host join over TCP");
+    return {};
+  }
   const std::string name = root_socket_name(id);
   FileDescriptor listener = try_listen_on_abstract(name);
   if (!listener.valid()) {
@@ -46,10 +51,11 @@ FileDescriptor listen_for_local_ranks(const UniqueId& id) {
 FileDescriptor connect_to_local_server(const UniqueId& id) {
   FileDescriptor result(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!result.valid() || connect_to_abstract(result, root_socket_name(id)) != 0) return {};
-  if (peer_may_be_inspected(result.get())) return result;
+  if (peer_may_be_inspected(result.get()).value_or(false)) return result;
   log(LogLevel::info, "bootstrap", "the unix socket of the server at ",
       id.addresses.front().to_text(), " belongs to ", peer_text(result.get()),
-      ", another user or in another container: this rank joins over TCP");
+      ": another user, in another container, or a process that has exited, so this rank joins over "
+      "TCP");
   return {};
 }
 

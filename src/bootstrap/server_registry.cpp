@@ -14,6 +14,7 @@
 #include "bootstrap/pending_connections.h"
 #include "bootstrap/root_server.h"
 #include "bootstrap/shared_secret.h"
+#include "bootstrap/socket_owner.h"
 
 #include <cerrno>
 #include <chrono>
@@ -21,6 +22,8 @@
 #include <new>
 #include <thread>
 #include <utility>
+
+#include <unistd.h>
 
 namespace hccl::bootstrap {
 namespace {
@@ -50,14 +53,27 @@ FileDescriptor listen_on_any(const UniqueId& id) {
   return {};
 }
 
-// Returns the reason why this process cannot listen on an address.
-std::string trouble_text(int why) {
+// Returns who listens at one of the addresses.
+std::string user_text(const UniqueId& id) {
+  for (const Address& address : id.addresses) {
+    const SocketOwner owner = tcp_listener_owner(address);
+    if (owner.knowledge == SocketOwner::Knowledge::known && owner.user != geteuid())
+      return text("a process of user ", owner.user);
+  }
+  return "another process";
+}
+
+// Returns the reason why this process cannot listen on an address of the id.
+std::string trouble_text(const UniqueId& id, int why) {
   if (why == EADDRNOTAVAIL) return "not an address of this machine";
-  if (why == EADDRINUSE) return "another process listens on that port";
+  if (why == EADDRINUSE) {
+    const std::string user = user_text(id);
+    return text(user, " listens on that port");
+  }
   return text("cannot listen on this address: ", system_error_text(why));
 }
 
-[[noreturn]] void refuse_comm_id(const std::string& comm_id, int why) {
+[[noreturn]] void refuse_comm_id(const UniqueId& id, const std::string& comm_id, int why) {
   const bool foreign = why == EADDRNOTAVAIL;
   const char* advice = "choose another address or port";
   if (why == EADDRINUSE) advice = "choose a free port, or end the other process";
@@ -67,7 +83,7 @@ std::string trouble_text(int why) {
         "address of this machine";
   }
   throw Error(foreign ? hcclInvalidArgument : hcclSocketError,
-              text("HCCL_COMM_ID=\"", comm_id, "\": ", trouble_text(why), "; ", advice));
+              text("HCCL_COMM_ID=\"", comm_id, "\": ", trouble_text(id, why), "; ", advice));
 }
 
 }  // namespace
@@ -94,7 +110,7 @@ UniqueId ServerRegistry::create_fixed(const std::string& comm_id) {
   FileDescriptor listener = listen_on_any(id);
   while (!listener.valid()) {
     const int why = errno;
-    if (why != EADDRINUSE || deadline.expired()) refuse_comm_id(comm_id, why);
+    if (why != EADDRINUSE || deadline.expired()) refuse_comm_id(id, comm_id, why);
     std::this_thread::sleep_for(kPortRetry);
     listener = listen_on_any(id);
   }
@@ -123,7 +139,7 @@ std::string ServerRegistry::create_if_absent(const UniqueId& id) {
   if (servers_.contains(id.key())) return {};
   ControlThread::instance().start();
   FileDescriptor listener = listen_on_any(id);
-  if (!listener.valid()) return trouble_text(errno);
+  if (!listener.valid()) return trouble_text(id, errno);
   add(id, std::move(listener));
   return {};
 }

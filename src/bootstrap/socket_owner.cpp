@@ -23,6 +23,7 @@ namespace hccl::bootstrap {
 namespace {
 
 constexpr timeval kPatience{1, 0};
+constexpr std::uint32_t kLoopbackInterface = 1;  // its index in each network namespace
 
 struct DiagnosticRequest {
   nlmsghdr header{};
@@ -41,6 +42,9 @@ DiagnosticRequest request_for(const Address& theirs, const Address& ours) {
   request.body.id.idiag_dport = htons(ours.port);
   std::memcpy(&request.body.id.idiag_src, theirs.bytes.data(), theirs.bytes.size());
   std::memcpy(&request.body.id.idiag_dst, ours.bytes.data(), ours.bytes.size());
+  // Connections within a machine pass through the loopback interface. Without its index, the kernel
+  // does not find sockets that are bound to it (SO_BINDTODEVICE).
+  request.body.id.idiag_if = kLoopbackInterface;
   request.body.id.idiag_cookie[0] = INET_DIAG_NOCOOKIE;
   request.body.id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
   return request;

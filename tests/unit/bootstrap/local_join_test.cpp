@@ -36,6 +36,7 @@ FileDescriptor connect_to_name(const std::string& name) {
 }
 
 TEST(LocalJoin, UsesUnixSocketOfTheSameAddress) {
+  SKIP_WITHOUT_PEER_PIDFDS();
   const UniqueId id = decode(create_unique_id());
   auto other = std::async(std::launch::async, [&] { return joins_over_unix_socket(id, 1); });
   EXPECT_TRUE(joins_over_unix_socket(id, 0));
@@ -45,6 +46,7 @@ TEST(LocalJoin, UsesUnixSocketOfTheSameAddress) {
 // A process that knows the address, and not the id's secret, does not find the socket. If it reads
 // the name from the kernel's list, the server still asks for the digest of the secret.
 TEST(LocalJoin, NeedsTheSecret) {
+  SKIP_WITHOUT_PEER_PIDFDS();
   const UniqueId id = decode(create_unique_id());
   UniqueId guessed = id;
   guessed.secret = random_secret();
@@ -63,6 +65,7 @@ TEST(LocalJoin, NeedsTheSecret) {
 
 // A child that was forked while the server listened must not accept connections in its place.
 TEST(LocalJoin, NoProcessKeepsTheSocketListening) {
+  SKIP_WITHOUT_PEER_PIDFDS();
   const UniqueId id{.secret = random_secret(), .addresses = {Address{.port = 1}}};
   FileDescriptor listener = listen_for_local_ranks(id);
   const FileDescriptor copy(dup(listener.get()));
@@ -150,6 +153,7 @@ void serve_with_few_descriptors(Processes& processes) {
 }
 
 TEST_F(LocalJoinWithCommId, SilentTcpPeersKeepNoLocalRankOut) {
+  SKIP_WITHOUT_PEER_PIDFDS();
   if (hccl::test::sanitized()) GTEST_SKIP() << "needs another build: without sanitizers";
   Board& board = processes_.board();
   testing::internal::CaptureStderr();
@@ -174,6 +178,7 @@ TEST_F(LocalJoinWithCommId, SilentTcpPeersKeepNoLocalRankOut) {
 }
 
 TEST_F(LocalJoinWithCommId, NameTakenByOtherUserIsAvoided) {
+  SKIP_WITHOUT_PEER_PIDFDS();
   if (geteuid() != 0) GTEST_SKIP() << "needs root";
   processes_.start(2, {}, [this](Report& report) {
     become_another_user();
@@ -205,6 +210,7 @@ void intrude(const UniqueId& id, Report& report, const std::function<bool()>& be
 }
 
 TEST_F(LocalJoinWithCommId, OtherUserIsRefused) {
+  SKIP_WITHOUT_PEER_PIDFDS();
   if (geteuid() != 0) GTEST_SKIP() << "needs root";
   join(0, environment());
   processes_.start(2, environment(), [this](Report& report) {
@@ -220,6 +226,7 @@ TEST_F(LocalJoinWithCommId, OtherUserIsRefused) {
 
 // Containers may share a network namespace. In another user namespace, every user may be root.
 TEST_F(LocalJoinWithCommId, OtherContainerIsRefused) {
+  SKIP_WITHOUT_PEER_PIDFDS();
   if (geteuid() != 0) GTEST_SKIP() << "needs root";
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "needs another build: with one thread per process, which unshare() requires";

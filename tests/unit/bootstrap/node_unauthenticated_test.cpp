@@ -12,6 +12,7 @@
 #include "children.h"
 #include "connections.h"
 #include "loopback_test.h"
+#include "processes.h"
 
 #include <future>
 
@@ -47,7 +48,8 @@ class UnauthenticatedOnNode : public ServerTest {
     leader_listener_ = listen_on_node(leader_.node_socket);
     member_listener_ = listen_on_node(member_.node_socket);
   }
-  void start(Deadline::Duration limit = std::chrono::hours(1)) {
+  // Joins both ranks.
+  void join_both() {
     const auto join = [this](const Hello& own) {
       auto client = std::make_unique<RendezvousClient>(server(), JoinKey(server()), own,
                                                        Deadline::after(kPatience));
@@ -58,19 +60,26 @@ class UnauthenticatedOnNode : public ServerTest {
     member_client_ = join(member_);
     table_ = leader_client_->wait_for_table();
     EXPECT_EQ(member_client_->wait_for_table().secret, table_.secret);
+  }
+  void start(Deadline::Duration limit = std::chrono::hours(1)) {
+    join_both();
     leading_ = std::async(std::launch::async, [this, limit] {
       NodeExchange exchange(*leader_client_, table_, 0, std::move(leader_listener_), limit);
       return exchange.run(contribution_of(0), [](int) { return memory_with(-2); });
     });
   }
 
-  void finish() {
+  // Runs the exchange of rank 1.
+  RankTable follow() {
     NodeExchange exchange(*member_client_, table_, 1, std::move(member_listener_));
-    const RankTable member = exchange.run(contribution_of(1), [](int) { return FileDescriptor(); });
-    EXPECT_EQ(table_error(member, 2, 1), "");
+    return exchange.run(contribution_of(1), [](int) { return FileDescriptor(); });
+  }
+  void finish() {
+    EXPECT_EQ(table_error(follow(), 2, 1), "");
     EXPECT_EQ(table_error(leading_.get(), 2, 0), "");
   }
 
+  void close_leader_socket() { leader_listener_.reset(); }
   [[nodiscard]] FileDescriptor connect_to_leader() const {
     return connect_to_node(leader_.node_socket);
   }
@@ -95,10 +104,32 @@ class UnauthenticatedOnNode : public ServerTest {
   std::future<RankTable> leading_;
 };
 
+// After the leader has exited, another process, perhaps in another container, could take the name
+// of its socket.
+TEST_F(UnauthenticatedOnNode, LeaderNameTakenByOtherProcessIsRefused) {
+  join_both();
+  close_leader_socket();
+  Processes processes;
+  processes.start(0, {}, [this](Report& report) {
+    const FileDescriptor impostor = listen_on_node(leader().node_socket);
+    report.stage = 1;
+    pause();
+  });
+  ASSERT_TRUE(wait_until([&] { return processes.report(0).stage == 1; }));
+  try {
+    static_cast<void>(follow());
+    ADD_FAILURE() << "rank 1 gave the impostor its memory";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), hcclSocketError);
+    const std::string taken = text(" belongs to pid ", processes.pid(0), ", which has taken");
+    EXPECT_NE(std::string(error.what()).find(taken), std::string::npos) << error.what();
+  }
+}
+
 TEST_F(UnauthenticatedOnNode, MalformedContributionIsCutOff) {
   start();
   const Bytes truncated_blob = encode_frame(FrameType::contribution, Bytes(20));
-  const ContributionMessage other_secret{{}, 1, false, {}};
+  const ContributionMessage other_secret{SecretBytes(kSecretSize), 1, false, {}};
   Bytes huge = encode_frame(FrameType::contribution, {});
   huge[10] = std::byte{0x20};  // a payload of 2 MiB
   for (const Bytes& payload :

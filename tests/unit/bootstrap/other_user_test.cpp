@@ -26,12 +26,15 @@ class OtherUser : public testing::TestWithParam<const char*> {
   }
   [[nodiscard]] int port() const { return port_; }
 
-  // Starts a server at `port`. The server accepts any user.
-  [[nodiscard]] static std::shared_ptr<RootServer> serve_any_user(int port, Report& report) {
+  // Starts a server at `port`. The server accepts any user. If `bound`, its socket is bound to the
+  // loopback interface.
+  [[nodiscard]] static std::shared_ptr<RootServer> serve_any_user(int port, Report& report,
+                                                                  bool bound = false) {
     UniqueId any_user;  // a server of this kind does not check the owners of its connections
     any_user.addresses = {Address{.bytes = {127, 0, 0, 1}, .port = static_cast<uint16_t>(port)}};
     FileDescriptor listener = listen_on(any_user.addresses[0]);
     if (!listener.valid()) _exit(1);
+    if (bound && setsockopt(listener.get(), SOL_SOCKET, SO_BINDTODEVICE, "lo", 2) != 0) _exit(1);
     UniqueId fixed = any_user;
     fixed.kind = UniqueId::Kind::fixed_address;
     auto server = std::make_shared<RootServer>(any_user, std::move(listener), JoinKey(fixed));
@@ -42,11 +45,11 @@ class OtherUser : public testing::TestWithParam<const char*> {
 
   // Expects that a rank refuses the server of another user, who has set `other`, and names the
   // user.
-  void expect_server_refused(const std::map<std::string, std::string>& other) {
+  void expect_server_refused(const std::map<std::string, std::string>& other, bool bound = false) {
     Processes processes;
     processes.start(1, other, [&](Report& report) {
       become_another_user();
-      const auto server = serve_any_user(port(), report);
+      const auto server = serve_any_user(port(), report, bound);
       static_cast<void>(try_join(resolve_unique_id(hcclUniqueId{}), 2, 1));
       server->stop();
     });
@@ -72,6 +75,25 @@ INSTANTIATE_TEST_SUITE_P(Secret, OtherUser, testing::Values("", "known to the ot
                          });
 
 TEST_P(OtherUser, ServerOfOtherUserIsRefused) { expect_server_refused(environment()); }
+
+// The kernel's list of sockets shows such a socket only if it is asked about the interface.
+TEST_P(OtherUser, ServerBoundToInterfaceIsRefused) { expect_server_refused(environment(), true); }
+
+TEST_P(OtherUser, WhoHasTakenThePortIsNamedOnRank0) {
+  Processes processes;
+  processes.start(1, environment(), [&](Report& report) {
+    become_another_user();
+    const auto server = serve_any_user(port(), report);
+    pause();
+  });
+  ASSERT_TRUE(wait_until([&] { return processes.report(1).stage == 1; }));
+  processes.start(0, environment(), [](Report& report) {
+    report_error(report, [] { static_cast<void>(create_unique_id()); });
+  });
+  processes.expect_reported(0, hcclSocketError,
+                            text("a process of user 65534 listens on that port; choose a free ",
+                                 "port, or end the other process"));
+}
 
 // The other user has taken the port for a job of their own.
 TEST_P(OtherUser, ServerOfOtherUserWithAnotherSecretIsRefused) {

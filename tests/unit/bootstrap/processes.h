@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "base/peer_process.h"
 #include "free_port.h"
 
 #include <atomic>
@@ -26,6 +27,10 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+// Skips the current test if ranks on one host cannot join over a unix socket.
+#define SKIP_WITHOUT_PEER_PIDFDS() \
+  if (!has_peer_pidfds()) GTEST_SKIP() << "needs pidfds of peers: Linux 6.5"
 
 namespace hccl::bootstrap::test {
 
