@@ -55,7 +55,7 @@ NEEDS = {
     r"process_vm_readv": reads_processes,
     r"mbind and move_pages": lambda: False,  # refused by the filters of some containers
     r"huge pages on request only": lambda: not uses_huge_pages_everywhere(),
-    r"pidfds of peers": lambda: tuple(int(part) for part in os.uname().release.split(".")[:2]) >= (6, 5),
+    r"pidfds of peers": lambda: tuple(map(int, re.findall(r"\d+", os.uname().release)[:2])) >= (6, 5),
     r"pidfd": lambda: hasattr(os, "pidfd_open"),
     r"ipv6": lambda: Path("/proc/net/if_inet6").exists() and Path("/proc/net/if_inet6").read_text() != "",
     r"libibverbs": loads_verbs,

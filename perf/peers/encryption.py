@@ -5,7 +5,7 @@ and with Gloo with and without TLS; and how long ranks take to initialise a comm
 
 Debian's Gloo has no TLS. If Gloo was built with it (docs/performance.md says how), --gloo names its gloo_collectives.
 --before names the hccl-perf of another version, whose initialisation is measured too.
-Prints Markdown to standard output and progress to standard error. A run takes about two minutes."""
+Prints Markdown to standard output and progress to standard error. A run takes about five minutes."""
 import argparse
 import math
 import os
@@ -142,7 +142,7 @@ def initialisation(options, folder):
         samples = {column: [] for column in columns if ranks <= MOST_RANKS_OF_GLOO or column.startswith("hccl")}
         for number in range(options.rounds):
             progress(f"{ranks} ranks join: round {number + 1} of {options.rounds}")
-            for column in samples:
+            for column in list(samples)[number % len(samples):] + list(samples)[:number % len(samples)]:
                 samples[column].append(columns[column](ranks, nodes))
         row = [f"{ranks:,}", str(nodes)]
         row += [f"{1000 * statistics.median(samples[column]):,.0f}" if column in samples else "" for column in columns]
@@ -163,17 +163,18 @@ def main():
     start = time.monotonic()
     rows = []
     try:
-        with tempfile.TemporaryDirectory() as folder, Encrypted(options.build, options.gloo, folder) as field:
-            for size in options.sizes:
-                samples = measure(field, size, options.seconds, options.rounds)
-                row = [show_size(size)] + [show_time(samples[column]) for column in samples]
-                for column in ("hccl off", "Gloo TLS"):
-                    ratio = [a / b for a, b in zip(samples["hccl full"], samples.get(column, []))]
-                    row.append(f"{statistics.median(ratio):.2f}" if ratio else "")
-                rows.append(row)
+        with tempfile.TemporaryDirectory() as folder:
+            with Encrypted(options.build, options.gloo, folder) as field:
+                for size in options.sizes:
+                    samples = measure(field, size, options.seconds, options.rounds)
+                    row = [show_size(size)] + [show_time(samples[column]) for column in samples]
+                    for column in ("hccl off", "Gloo TLS"):
+                        ratio = [a / b for a, b in zip(samples["hccl full"], samples.get(column, []))]
+                        row.append(f"{statistics.median(ratio):.2f}" if ratio else "")
+                    rows.append(row)
+                columns = ["bytes", *field.groups, "full / off", "full / Gloo TLS"]
+                titles = [driver.title for driver in field.drivers if driver.name == "Gloo"]
             joining = initialisation(options, folder)
-            columns = ["bytes", *field.groups, "full / off", "full / Gloo TLS"]
-            titles = [driver.title for driver in field.drivers if driver.name == "Gloo"]
     except DriverError as error:
         progress("")
         sys.exit(f"bench: {error}")
@@ -182,8 +183,9 @@ def main():
     parts = [show_run(facts, command, time.monotonic() - start, "".join(f"{title}; " for title in titles)),
              "Times are microseconds per call, queued back to back (medians over the rounds), of the fastest variant of each library.",
              table(columns, rows),
-             "Initialisation, in milliseconds (medians over the rounds). hccl: a whole run of `hccl-perf all_reduce -b 8 -e 8 -w 1 "
-             "-n 1`. Gloo: from the start of its processes until all are connected to each other.",
+             "Milliseconds in which all ranks initialise a communicator (medians over the rounds). hccl: at most a whole run of "
+             "`hccl-perf all_reduce -b 8 -e 8 -w 1 -n 1`." +
+             (" Gloo: from the start of its processes until all are connected to each other." if options.gloo else ""),
              joining]
     print("\n\n".join(parts))
     if options.write:

@@ -12,7 +12,7 @@ constexpr std::size_t kLongestText = 4096;
 
 }  // namespace
 
-void remove_front(Bytes& bytes, std::size_t count) {
+void erase_front(Bytes& bytes, std::size_t count) {
   const std::size_t rest = bytes.size() - count;
   std::copy(bytes.begin() + static_cast<std::ptrdiff_t>(count), bytes.end(), bytes.begin());
   explicit_bzero(bytes.data() + rest, count);

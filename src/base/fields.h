@@ -18,7 +18,7 @@ namespace hccl {
 using Bytes = std::vector<std::byte, WipingAllocator<std::byte>>;
 
 // Removes the first `count` bytes, and wipes the memory that becomes unused.
-void remove_front(Bytes& bytes, std::size_t count);
+void erase_front(Bytes& bytes, std::size_t count);
 
 // Appends fields to a message.
 class WireWriter {

@@ -79,10 +79,10 @@ std::optional<uid_t> peer_user(int unix_socket) noexcept {
 
 bool has_peer_pidfds() noexcept {
   std::array<int, 2> ends{};
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) return false;
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) return true;
   const FileDescriptor one(ends[0]);
   const FileDescriptor other(ends[1]);
-  return peer_pidfd(one.get()).valid();
+  return peer_pidfd(one.get()).valid() || errno != ENOPROTOOPT;
 }
 
 std::optional<bool> peer_may_be_inspected(int unix_socket) noexcept {
@@ -108,7 +108,7 @@ std::string peer_text(int unix_socket) {
 bool has_exited(const FileDescriptor& process) noexcept {
   if (!process.valid()) return false;
   pollfd entry{process.get(), POLLIN, 0};
-  return poll(&entry, 1, 0) == 1 && (entry.revents & POLLIN) != 0;
+  return retried([&] { return poll(&entry, 1, 0); }) == 1 && (entry.revents & POLLIN) != 0;
 }
 
 }  // namespace hccl

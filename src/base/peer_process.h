@@ -31,12 +31,14 @@ namespace hccl {
 // socketpair(), or nothing on failure.
 [[nodiscard]] std::optional<ucred> peer_credentials(int unix_socket) noexcept;
 [[nodiscard]] std::optional<uid_t> peer_user(int unix_socket) noexcept;
-// Returns whether the kernel can create pidfds for the peers of unix sockets (Linux 6.5).
+// Returns false if the kernel is known to provide no pidfds for the peers of unix sockets (before
+// Linux 6.5).
 [[nodiscard]] bool has_peer_pidfds() noexcept;
 // Returns whether the peer's process runs as this user in the same pid and user namespaces, and the
 // kernel lets this process inspect it (PTRACE_MODE_READ). The library does not protect such
 // processes from each other. Returns false if the peer's process has exited, if /proc does not show
-// it, or if has_peer_pidfds() returns false. Returns nothing if no descriptor is left.
+// it, or if has_peer_pidfds() returns false. Returns nothing if descriptors or
+// memory have run out.
 [[nodiscard]] std::optional<bool> peer_may_be_inspected(int unix_socket) noexcept;
 // Returns a description of the peer's process, for logs.
 [[nodiscard]] std::string peer_text(int unix_socket);

@@ -65,7 +65,7 @@ void FrameConnection::on_readable() {
     read_some();
     owner_->on_activity(*this);
   } catch (const std::bad_alloc&) {
-    received_.clear();
+    received_ = Bytes();
     end("sent data for which the receiving host has no memory left; free memory on that host");
     if (owner_ != nullptr) owner_->on_activity(*this);
   }
@@ -182,12 +182,12 @@ std::optional<Frame> FrameConnection::take_frame() {
     frame.descriptors.push_back(std::move(received_descriptors_.front()));
     received_descriptors_.pop_front();
   }
-  remove_front(received_, size);
+  erase_front(received_, size);
   return frame;
 }
 
 void FrameConnection::break_rules(const std::string& why) {
-  received_.clear();
+  received_ = Bytes();
   received_descriptors_.clear();
   broke_rules_ = true;
   end(why);

@@ -193,9 +193,9 @@ void NodeExchange::check_leader(const FileDescriptor& socket) const {
                                       " belongs to another user; run all ranks as one user"));
   }
   if (leader.shares_pids_with(own) && peer->pid != leader.pid) {
-    throw Error(hcclSocketError,
-                text("the unix socket of ", rank_text(leader_, leader), " belongs to pid ",
-                     peer->pid, ", which has taken its name; end that process"));
+    const std::string who = peer->pid > 0 ? text("process ", peer->pid) : "process in a container";
+    throw Error(hcclSocketError, text("the unix socket of ", rank_text(leader_, leader),
+                                      " belongs to another ", who, "; end that process"));
   }
 }
 

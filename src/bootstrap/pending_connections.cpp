@@ -3,9 +3,9 @@
 // does not set close-on-exec.
 #include "bootstrap/pending_connections.h"
 
+#include "base/choose_victim.h"
 #include "base/errno_advice.h"
 #include "base/error.h"
-#include "base/least_likely_rank.h"
 #include "base/text.h"
 
 #include <algorithm>
@@ -87,7 +87,7 @@ void PendingConnections::wait_for_connection() {
 
 void PendingConnections::accept_some() {
   wait_for_connection();  // comes first, because the code below may throw
-  for (int count = 0; count < kMostAcceptedAtOnce && listener_.valid(); ++count) {
+  for (int count = 0; count < kMostAcceptedAtOnce && listener_.valid() && !paused_; ++count) {
     SocketAddress peer;
     FileDescriptor socket(
         accept4(listener_.get(), peer.get(), &peer.length, SOCK_CLOEXEC | SOCK_NONBLOCK));
@@ -129,7 +129,7 @@ bool PendingConnections::make_room() {
 // Returns false if there is no connection.
 bool PendingConnections::drop_one(const std::string& why) {
   if (pending_.empty()) return false;
-  const auto dropped = least_likely_rank(
+  const auto dropped = choose_victim(
       pending_, [](const Pending& one) { return one.connection->has_heard(); },
       [](const Pending& one) { return one.connection->ends().peer; });
   reject(*dropped, why);

@@ -98,10 +98,8 @@ void RankAdmission::complain_about_no_room() {
 
 void RankAdmission::add_local(FileDescriptor socket) {
   std::optional<bool> is_trusted = peer_may_be_inspected(socket.get());
-  while (!is_trusted) {
-    if (!on_no_room(errno)) return;  // the rank tries again
-    is_trusted = peer_may_be_inspected(socket.get());
-  }
+  if (!is_trusted && on_no_room(errno)) is_trusted = peer_may_be_inspected(socket.get());
+  if (!is_trusted) return;  // the rank joins over TCP
   if (*is_trusted) return local_->add({std::move(socket)});
   local_->rejections().report([&] { return peer_text(socket.get()); },
                               "belongs to another user, is in another container, or has exited");

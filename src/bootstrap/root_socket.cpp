@@ -9,6 +9,7 @@
 #include "base/text.h"
 
 #include <cerrno>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -51,7 +52,9 @@ FileDescriptor listen_for_local_ranks(const UniqueId& id) {
 FileDescriptor connect_to_local_server(const UniqueId& id) {
   FileDescriptor result(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!result.valid() || connect_to_abstract(result, root_socket_name(id)) != 0) return {};
-  if (peer_may_be_inspected(result.get()).value_or(false)) return result;
+  const std::optional<bool> is_trusted = peer_may_be_inspected(result.get());
+  if (is_trusted.value_or(false)) return result;
+  if (!is_trusted) return {};
   log(LogLevel::info, "bootstrap", "the unix socket of the server at ",
       id.addresses.front().to_text(), " belongs to ", peer_text(result.get()),
       ": another user, in another container, or a process that has exited, so this rank joins over "

@@ -54,7 +54,7 @@ FileDescriptor listen_on_any(const UniqueId& id) {
 }
 
 // Returns who listens at one of the addresses.
-std::string user_text(const UniqueId& id) {
+std::string holder_text(const UniqueId& id) {
   for (const Address& address : id.addresses) {
     const SocketOwner owner = tcp_listener_owner(address);
     if (owner.knowledge == SocketOwner::Knowledge::known && owner.user != geteuid())
@@ -63,13 +63,10 @@ std::string user_text(const UniqueId& id) {
   return "another process";
 }
 
-// Returns the reason why this process cannot listen on an address of the id.
-std::string trouble_text(const UniqueId& id, int why) {
+// Returns the reason why this process cannot listen on an address. `holder`: holder_text().
+std::string trouble_text(int why, const std::string& holder = "another process") {
   if (why == EADDRNOTAVAIL) return "not an address of this machine";
-  if (why == EADDRINUSE) {
-    const std::string user = user_text(id);
-    return text(user, " listens on that port");
-  }
+  if (why == EADDRINUSE) return text(holder, " listens on that port");
   return text("cannot listen on this address: ", system_error_text(why));
 }
 
@@ -82,8 +79,9 @@ std::string trouble_text(const UniqueId& id, int why) {
         "call hcclGetUniqueId on the machine that has this address, or set HCCL_COMM_ID to an "
         "address of this machine";
   }
-  throw Error(foreign ? hcclInvalidArgument : hcclSocketError,
-              text("HCCL_COMM_ID=\"", comm_id, "\": ", trouble_text(id, why), "; ", advice));
+  throw Error(
+      foreign ? hcclInvalidArgument : hcclSocketError,
+      text("HCCL_COMM_ID=\"", comm_id, "\": ", trouble_text(why, holder_text(id)), "; ", advice));
 }
 
 }  // namespace
@@ -139,7 +137,7 @@ std::string ServerRegistry::create_if_absent(const UniqueId& id) {
   if (servers_.contains(id.key())) return {};
   ControlThread::instance().start();
   FileDescriptor listener = listen_on_any(id);
-  if (!listener.valid()) return trouble_text(id, errno);
+  if (!listener.valid()) return trouble_text(errno);
   add(id, std::move(listener));
   return {};
 }

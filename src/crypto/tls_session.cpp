@@ -190,7 +190,7 @@ void TlsSession::advance_handshake() {
   phase_ = TlsState::established;
   if (kept_.empty()) return;
   encrypt(kept_);
-  kept_ = {};
+  kept_ = Bytes();  // frees the memory, unlike an assignment of {}
 }
 
 void TlsSession::read_records(Bytes& plaintext) {

@@ -3,8 +3,8 @@
 // connections hold a limited number of descriptors for a limited time.
 #include "transport/listener.h"
 
+#include "base/choose_victim.h"
 #include "base/errno_advice.h"
-#include "base/least_likely_rank.h"
 #include "base/log.h"
 #include "base/retry.h"
 #include "base/text.h"
@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <utility>
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -40,10 +41,10 @@ bool send_now(const FileDescriptor& socket, const Bytes& bytes) {
 
 }  // namespace
 
-Listener::Listener(std::vector<FileDescriptor> sockets, const Membership& own,
+Listener::Listener(std::vector<FileDescriptor> sockets, Membership own,
                    const ConnectionLimits& limits, const SocketFamily& family)
     : sockets_(std::move(sockets)),
-      own_(own),
+      own_(std::move(own)),
       limits_(limits),
       family_(family),
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
@@ -96,7 +97,7 @@ void Listener::accept_from(const FileDescriptor& socket) {
       admit(std::move(pending), from);
     } else if (is_resource_shortage(errno)) {
       if (pending_.empty()) return pause_accepting();
-      dismiss(least_likely(), "had not authenticated when descriptors or memory ran out");
+      dismiss(victim(), "had not authenticated when descriptors or memory ran out");
     } else if (errno != EINTR && errno != ECONNABORTED) {
       return;
     }
@@ -109,7 +110,7 @@ void Listener::admit(FileDescriptor socket, const SocketAddress& from) {
       family_.objection == nullptr ? std::string() : family_.objection(socket.get());
   if (!objection.empty()) return reject(who, objection);
   if (pending_.size() >= limits_.pending) {
-    dismiss(least_likely(), "had not authenticated when newer connections arrived");
+    dismiss(victim(), "had not authenticated when newer connections arrived");
   }
   const Protection protection =
       family_.least_protection ? family_.least_protection(socket.get()) : Protection::off;
@@ -173,8 +174,8 @@ void Listener::hand_over(PendingConnection& pending) {
   if (inbound.bell >= 0) static_cast<void>(!write(inbound.bell, &one, sizeof(one)));
 }
 
-Listener::PendingList::iterator Listener::least_likely() {
-  return least_likely_rank(
+Listener::PendingList::iterator Listener::victim() {
+  return choose_victim(
       pending_, [](const PendingConnection& one) { return one.handshake.has_heard(); },
       [](const PendingConnection& one) { return one.from; });
 }

@@ -34,8 +34,8 @@ struct SocketFamily {
 class Listener {
  public:
   // `sockets` must be listening and non-blocking. Throws Error(hcclSystemError).
-  Listener(std::vector<FileDescriptor> sockets, const Membership& own,
-           const ConnectionLimits& limits, const SocketFamily& family);
+  Listener(std::vector<FileDescriptor> sockets, Membership own, const ConnectionLimits& limits,
+           const SocketFamily& family);
   ~Listener();
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
@@ -63,7 +63,7 @@ class Listener {
   void serve();
   void accept_from(const FileDescriptor& socket);
   void admit(FileDescriptor socket, const SocketAddress& from);
-  [[nodiscard]] PendingList::iterator least_likely();
+  [[nodiscard]] PendingList::iterator victim();
   [[nodiscard]] bool progress(PendingConnection& pending);
   void hand_over(PendingConnection& pending);
   void reject(const std::string& who, const std::string& why);

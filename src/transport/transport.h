@@ -47,7 +47,8 @@ struct ConnectionLimits {
   // The time after which a host that acknowledges nothing counts as lost. The host of a stopped
   // process still sends acknowledgements.
   Deadline::Duration silence = std::chrono::seconds(20);
-  // Maximum number of pending connections. When one more arrives, the listener closes the oldest.
+  // Maximum number of pending connections. When one more arrives, the listener closes another
+  // (choose_victim()).
   std::size_t pending = 64;
 };
 

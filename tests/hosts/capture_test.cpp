@@ -115,7 +115,8 @@ class CapturedTraffic : public Hosts, public testing::WithParamInterface<Capture
   [[nodiscard]] static RankOptions options() {
     RankOptions options = on_hosts(0);
     if (GetParam().has_id) {
-      options.environment.erase(options.environment.begin());  // HCCL_COMM_ID
+      std::erase_if(options.environment,
+                    [](const auto& one) { return one.first == "HCCL_COMM_ID"; });
     } else {
       options.environment.emplace_back("HCCL_SECRET", kSecret);
     }

@@ -40,20 +40,23 @@ class OpensslClient {
 
   [[nodiscard]] static bool is_installed() { return run_in_shell("openssl version").status == 0; }
 
-  // Connects with these options.
-  [[nodiscard]] Finished connect(const std::string& options) const {
-    return run_in_shell(join("timeout 20 openssl s_client -connect ", address_, ' ', options));
+  // Connects with these options, and disconnects after the handshake or, if `patient`, a second
+  // later.
+  [[nodiscard]] Finished connect(const std::string& options, bool patient = false) const {
+    return run_in_shell(join(patient ? "sleep 1 | " : "", "timeout 20 openssl s_client -connect ",
+                             address_, ' ', options));
   }
 
   // Connects with the key. Returns a description of what is wrong, or "".
   [[nodiscard]] std::string problem_with_key() const {
-    const Finished probe = connect(join("-tls1_3", with_key(key_)));
+    const Finished probe = connect(join("-tls1_3", with_key(key_)), true);
     const auto shows = [&](const char* text) {
       return probe.output.find(text) != std::string::npos;
     };
     if (!shows("Reused, TLSv1.3, Cipher is TLS_")) return join("no session: ", probe.output);
     if (!shows("no peer certificate available")) return join("a certificate: ", probe.output);
-    // A ticket would allow a session without the pre-shared key.
+    // A server may send tickets after the handshake. A ticket would allow a session without the
+    // pre-shared key.
     return shows("New Session Ticket") ? join("a ticket: ", probe.output) : "";
   }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests that the ranks of a communicator agree on a secret, and that core dumps do not contain it.
+#include "crypto/keys.h"
 #include "dumped_memory.h"
 #include "loopback_test.h"
 #include "ranks.h"
@@ -7,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <thread>
 
@@ -19,15 +21,17 @@ using Complement = std::array<std::uint8_t, kSecretSize>;
 class SecretOfCommunicator : public ServerTest {
  protected:
   // Joins rank 0 with the first id and rank 1 with the second, which must lead to one server.
-  // Returns the complements of the secrets that the ranks received. The ranks' tables exist until
-  // the end of the test.
+  // Returns the complements of the secrets that the ranks received. The secrets exist until the
+  // end of the test.
   std::array<Complement, 2> join_two(const hcclUniqueId& first, const hcclUniqueId& second) {
     std::array<Complement, 2> complements{};
     const auto join_one = [&](const hcclUniqueId& own, std::size_t rank) {
       Contribution mine = contribution_of(static_cast<int>(rank));
       mine.announces_always = true;
-      mine.announce = [&complements, rank](const CommunicatorSecret& secret) {
+      mine.announce = [this, &complements, rank](const CommunicatorSecret& secret) {
         EXPECT_EQ(secret.bytes->size(), kSecretSize);
+        EXPECT_FALSE(crypto::derive_key(*secret.bytes, "test").empty());
+        secrets_[rank] = secret.bytes;
         for (std::size_t i = 0; i < kSecretSize; ++i)
           complements[rank][i] = static_cast<std::uint8_t>(~(*secret.bytes)[i]);
         return Bytes(1);
@@ -44,6 +48,7 @@ class SecretOfCommunicator : public ServerTest {
 
  private:
   std::array<RankTable, 2> tables_;
+  std::array<std::shared_ptr<const SecretBytes>, 2> secrets_;
 };
 
 class HiddenSecret : public SecretOfCommunicator {

@@ -145,7 +145,7 @@ void serve_with_few_descriptors(Processes& processes) {
   processes.board().id = create_unique_id();
   const int lowest_free = dup(STDIN_FILENO);
   close(lowest_free);
-  const auto limit = static_cast<rlim_t>(lowest_free) + 4;
+  const auto limit = static_cast<rlim_t>(lowest_free) + 5;
   const rlimit few{limit, limit};
   setrlimit(RLIMIT_NOFILE, &few);
   processes.board().has_id = true;

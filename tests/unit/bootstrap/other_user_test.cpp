@@ -76,8 +76,8 @@ INSTANTIATE_TEST_SUITE_P(Secret, OtherUser, testing::Values("", "known to the ot
 
 TEST_P(OtherUser, ServerOfOtherUserIsRefused) { expect_server_refused(environment()); }
 
-// The kernel's list of sockets shows such a socket only if it is asked about the interface.
-TEST_P(OtherUser, ServerBoundToInterfaceIsRefused) { expect_server_refused(environment(), true); }
+// The kernel finds such a socket only if it is asked about the loopback interface.
+TEST_P(OtherUser, ServerBoundToLoopbackIsRefused) { expect_server_refused(environment(), true); }
 
 TEST_P(OtherUser, WhoHasTakenThePortIsNamedOnRank0) {
   Processes processes;
