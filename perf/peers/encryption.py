@@ -45,7 +45,8 @@ def parse_arguments():
     parser.add_argument("--seconds", type=float, default=0.3, help="minimum seconds per cell (0.3)")
     parser.add_argument("--write", metavar="FILE", help="write the results to their section of FILE")
     options = parser.parse_args()
-    options.shown = shown_arguments(sys.argv[1:], {"--encryption", "--build", "--write", "--gloo", "--before"})
+    options.shown = shown_arguments([one for one in sys.argv[1:] if one != "--encryption"],
+                                    {"--build", "--write", "--gloo", "--before"})
     if options.rounds < 1 or options.seconds <= 0:
         parser.error("rounds and seconds must be positive")
     return options
