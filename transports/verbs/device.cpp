@@ -78,9 +78,13 @@ MemoryWindow RdmaDevice::allocate_window() {
                    system_error_text(errno), "; use fewer communicators and streams"));
 }
 
-std::optional<Registration> RdmaDevice::try_register(std::span<std::byte> memory, bool remote) {
-  const int for_peers = has_windows_ ? IBV_ACCESS_MW_BIND : IBV_ACCESS_REMOTE_WRITE;
-  const int access = IBV_ACCESS_LOCAL_WRITE | (remote ? for_peers : 0);
+std::optional<Registration> RdmaDevice::try_register(std::span<std::byte> memory,
+                                                     PeerAccess peers) {
+  int access = IBV_ACCESS_LOCAL_WRITE;
+  if (peers != PeerAccess::none) {
+    access |=
+        peers == PeerAccess::window && has_windows_ ? IBV_ACCESS_MW_BIND : IBV_ACCESS_REMOTE_WRITE;
+  }
   ibv_mr* const region = library_.reg_mr(domain_, memory.data(), memory.size(), access);
   if (region == nullptr) return std::nullopt;
   return Registration(shared_from_this(), region);

@@ -20,6 +20,13 @@
 
 namespace hccl::verbs {
 
+// How peers may write to registered memory.
+enum class PeerAccess : std::uint8_t {
+  none,
+  window,  // through windows or, if the device has none, with the registration's remote key
+  key,     // with the registration's remote key
+};
+
 class RdmaDevice;
 
 // Memory that the NIC may access until the registration is destroyed.
@@ -82,9 +89,10 @@ class RdmaDevice : public std::enable_shared_from_this<RdmaDevice> {
   [[nodiscard]] bool confines_windows() const { return confines_windows_; }
   // Returns a closed window. Requires has_windows(). Throws Error(hcclSystemError).
   [[nodiscard]] MemoryWindow allocate_window();
-  // Registers memory for local access and, if `remote`, for writes by peers: through windows, or if
-  // there are none, with the registration's remote key. Returns nothing and sets errno on failure.
-  [[nodiscard]] std::optional<Registration> try_register(std::span<std::byte> memory, bool remote);
+  // Registers memory for local access, and for the peers' access. Returns nothing and sets errno on
+  // failure.
+  [[nodiscard]] std::optional<Registration> try_register(std::span<std::byte> memory,
+                                                         PeerAccess peers);
 
   // Returns the descriptor that becomes readable when an asynchronous event arrives.
   [[nodiscard]] int descriptor() const { return context_->async_fd; }

@@ -108,15 +108,15 @@ bool RegistrationCache::evict_one() {
 // Evicts granules until the registration succeeds or nothing is left to evict. Even a registration
 // within the budget may fail, because other code in this process may also have locked memory.
 std::optional<Registration> RegistrationCache::register_with_eviction(std::span<std::byte> memory,
-                                                                      bool remote) {
-  std::optional<Registration> made = device_->try_register(memory, remote);
-  while (!made && evict_one()) made = device_->try_register(memory, remote);
+                                                                      PeerAccess peers) {
+  std::optional<Registration> made = device_->try_register(memory, peers);
+  while (!made && evict_one()) made = device_->try_register(memory, peers);
   return made;
 }
 
-Registration RegistrationCache::register_always(std::span<std::byte> memory, bool remote) {
+Registration RegistrationCache::register_always(std::span<std::byte> memory, PeerAccess peers) {
   const std::lock_guard lock(all_caches().mutex);
-  auto made = register_with_eviction(memory, remote);
+  auto made = register_with_eviction(memory, peers);
   if (made) return std::move(*made);
   throw Error(hcclSystemError, memlock_advice(memory.size(), errno, device_->port().device));
 }
@@ -126,7 +126,8 @@ RegistrationCache::Granule* RegistrationCache::add(const Key& key, std::size_t b
   while (all_caches().registered + memory.size() > budget_) {
     if (!evict_one()) return nullptr;
   }
-  std::optional<Registration> made = register_with_eviction(memory, device_->confines_windows());
+  std::optional<Registration> made = register_with_eviction(
+      memory, device_->confines_windows() ? PeerAccess::window : PeerAccess::none);
   if (!made) {
     if (!std::exchange(reported_full_, true)) {
       log(LogLevel::info, "verbs", "messages are copied through ring buffers: ",
@@ -171,7 +172,7 @@ std::optional<RegistrationCache::Lease> RegistrationCache::lease_for_peer(
   const auto rest = static_cast<std::size_t>(region->address + region->bytes - memory.data());
   memory = memory.first(std::min<std::size_t>({memory.size(), rest, kGranuleBytes}));
   if (memory.size() < kLeastExact) return std::nullopt;
-  auto made = device_->try_register(memory, true);
+  auto made = device_->try_register(memory, PeerAccess::key);
   if (!made) return std::nullopt;
   return Lease{std::make_shared<Registration>(std::move(*made)), memory.size()};
 }

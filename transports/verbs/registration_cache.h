@@ -69,7 +69,7 @@ class RegistrationCache {
 
   // Registers memory that belongs to the streams, and evicts cached registrations if necessary.
   // Throws Error(hcclSystemError) with the text of memlock_advice().
-  [[nodiscard]] Registration register_always(std::span<std::byte> memory, bool remote);
+  [[nodiscard]] Registration register_always(std::span<std::byte> memory, PeerAccess peers);
 
   // Returns the number of bytes that this cache has registered.
   [[nodiscard]] std::uint64_t registered() const;
@@ -101,7 +101,7 @@ class RegistrationCache {
   [[nodiscard]] const transport::Region* region_of(const std::byte* address) const;
   [[nodiscard]] Granule* find(const Key& key);
   [[nodiscard]] std::optional<Registration> register_with_eviction(std::span<std::byte> memory,
-                                                                   bool remote);
+                                                                   PeerAccess peers);
   [[nodiscard]] Granule* add(const Key& key, std::size_t bytes);
   [[nodiscard]] static bool evict_one();
   [[nodiscard]] const Entry* oldest_unused() const;

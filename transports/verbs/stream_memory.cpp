@@ -20,9 +20,9 @@ StreamMemory::StreamMemory(RegistrationCache& cache) {
   incoming_ = MirroredMapping(file, 0, kRingBytes);
   outgoing_ = MirroredMapping(file, kRingBytes, kRingBytes);
   adverts_memory_ = MirroredMapping(file, 2 * kRingBytes, kAdvertBytes);
-  registered_in_ = cache.register_always(ring().bytes, true);
-  registered_out_ = cache.register_always({outgoing_.data(), kRingBytes}, false);
-  registered_adverts_ = cache.register_always(adverts().bytes, true);
+  registered_in_ = cache.register_always(ring().bytes, PeerAccess::window);
+  registered_out_ = cache.register_always({outgoing_.data(), kRingBytes}, PeerAccess::none);
+  registered_adverts_ = cache.register_always(adverts().bytes, PeerAccess::window);
 }
 
 Advert StreamMemory::advert(std::uint32_t number) const {

@@ -10,7 +10,9 @@ StreamWindows::StreamWindows(RdmaDevice& device, const StreamMemory& memory)
   if (!device.has_windows()) return;
   ring_ = device.allocate_window();
   adverts_ = device.allocate_window();
-  destination_ = device.allocate_window();
+  // With soft-RoCE, streams that open and close windows between writes hang if packets are lost.
+  // The first two windows are opened before any write, and never closed by a request.
+  if (device.confines_windows()) destination_ = device.allocate_window();
   ring_key_ = QueuePair::next_key(*ring_);
   adverts_key_ = QueuePair::next_key(*adverts_);
 }

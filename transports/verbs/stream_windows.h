@@ -27,12 +27,12 @@ class StreamWindows {
   // this is 0, and there is no request, if the device has no windows. Throws
   // Error(hcclSystemError).
   std::uint64_t open_to(QueuePair& pair);
-  // Returns the window for destinations, or null if the device has none.
+  // Returns the window for destinations, or null if peers write there with the registration's key.
   [[nodiscard]] ibv_mw* destination() const { return destination_.get(); }
 
  private:
   const StreamMemory& memory_;
-  // Null if the device has no windows.
+  // Null if the device has no windows. The last is also null if the device confines no peer to it.
   MemoryWindow ring_;
   MemoryWindow adverts_;
   MemoryWindow destination_;

@@ -32,7 +32,7 @@ struct PairEnd {
       : device(wire.memory().open(v4(10, 77, 0, static_cast<std::uint8_t>(number)))),
         pair(std::make_unique<QueuePair>(device, depths)),
         memory(4096, std::byte{0xA5}),
-        registration(device->try_register(memory, true).value()) {}
+        registration(device->try_register(memory, PeerAccess::window).value()) {}
 
   [[nodiscard]] QueuePair::Target target(std::size_t offset = 0) const {
     return {reinterpret_cast<std::uintptr_t>(memory.data() + offset), registration.remote_key()};

@@ -6,10 +6,12 @@
 #include "verbs/port_choice.h"
 #include "verbs/ports.h"
 #include "verbs/queue_pair.h"
-#include "verbs/registration_cache.h"
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -23,7 +25,7 @@ constexpr std::byte kOriginal{0xA5};
 constexpr std::byte kHostile{0x66};
 constexpr std::size_t kBytes = std::size_t{512} << 10;
 constexpr std::size_t kBegin = 1024;  // the open part
-constexpr std::size_t kOpen = RegistrationCache::kLeastExact + 1000;
+constexpr std::size_t kOpen = (std::size_t{256} << 10) + 1000;
 
 // Polls until `done` returns true, for at most 20 s.
 template <class Condition>
@@ -36,8 +38,10 @@ bool poll_until(QueuePair& pair, const Condition& done) {
   return done();
 }
 
-// Two connected queue pairs of this process. The victim opens a part of its memory to the intruder.
-class HostilePeers : public testing::Test {
+// Two connected queue pairs of this process. The victim opens a part of its memory to the intruder,
+// by a window or, as for adverts on devices that do not confine peers to windows, by a registration
+// of this part.
+class HostilePeers : public testing::TestWithParam<PeerAccess> {
  protected:
   struct Connection {
     std::unique_ptr<QueuePair> victim;
@@ -50,15 +54,28 @@ class HostilePeers : public testing::Test {
     const PortChoice choice = choose_ports(list_ports(*library), {}, local_interfaces());
     if (choice.usable.empty()) GTEST_SKIP() << "needs rdma: " << choice.why_none;
     device_ = RdmaDevice::open(*library, choice.usable.front());
-    if (!device_->has_windows()) GTEST_SKIP() << "needs memory windows: see decision 29";
-    cache_ = std::make_unique<RegistrationCache>(device_);
-    cache_->add_region({memory_.data(), memory_.size()});
-    lease_ = cache_->lease_for_peer(open_part()).value();
-    own_ = device_->try_register(source_, false).value();
-    window_ = device_->allocate_window();
+    const bool by_window = GetParam() == PeerAccess::window;
+    if (by_window && !device_->has_windows())
+      GTEST_SKIP() << "needs memory windows: see decision 29";
+    own_ = device_->try_register(source_, PeerAccess::none).value();
+    opened_ = device_->try_register(
+        by_window && device_->confines_windows() ? std::span(memory_) : open_part(), GetParam());
+    key_ = opened_->remote_key();
     connection_ = connect();
-    const std::uint64_t request =
-        connection_.victim->open(*window_, *lease_.registration, open_part());
+    if (by_window) window_ = device_->allocate_window();
+    if (by_window) open_window();
+  }
+
+  void open_window() {
+    const std::uint64_t request = connection_.victim->open(*window_, *opened_, open_part());
+    key_ = window_->rkey;
+    ASSERT_TRUE(poll_until(*connection_.victim,
+                           [&] { return connection_.victim->completed() >= request; }));
+  }
+  // Withdraws the intruder's right to write.
+  void close() {
+    if (!window_) return opened_.reset();
+    const std::uint64_t request = connection_.victim->close(*window_);
     ASSERT_TRUE(poll_until(*connection_.victim,
                            [&] { return connection_.victim->completed() >= request; }));
   }
@@ -103,62 +120,65 @@ class HostilePeers : public testing::Test {
   std::vector<std::byte> memory_ = std::vector<std::byte>(kBytes, kOriginal);
   std::vector<std::byte> source_ = std::vector<std::byte>(kBytes, kHostile);
   std::shared_ptr<RdmaDevice> device_;
-  std::unique_ptr<RegistrationCache> cache_;
-  RegistrationCache::Lease lease_;
   Registration own_;
+  std::optional<Registration> opened_;
+  std::uint32_t key_ = 0;  // with which the intruder may write
   Connection connection_;
   MemoryWindow window_;  // destroyed before the queue pairs
 };
 
-TEST_F(HostilePeers, MayWriteToOpenPart) {
-  EXPECT_EQ(write(intruder(), kBegin, kOpen, window_->rkey), "");
+INSTANTIATE_TEST_SUITE_P(Access, HostilePeers, testing::Values(PeerAccess::window, PeerAccess::key),
+                         [](const auto& access) {
+                           return access.param == PeerAccess::window ? "Window" : "Key";
+                         });
+
+// These promises hold for windows only.
+class HostilePeersAtWindow : public HostilePeers {};
+
+INSTANTIATE_TEST_SUITE_P(Access, HostilePeersAtWindow, testing::Values(PeerAccess::window),
+                         [](const auto&) { return "Window"; });
+
+TEST_P(HostilePeers, MayWriteToOpenPart) {
+  EXPECT_EQ(write(intruder(), kBegin, kOpen, key_), "");
   for (std::size_t i = 0; i < kBytes; ++i) {
     const bool open = i >= kBegin && i < kBegin + kOpen;
     ASSERT_EQ(memory_[i], open ? kHostile : kOriginal) << i;
   }
 }
 
-TEST_F(HostilePeers, CannotWriteAfterOpenPart) {
-  expect_refused(intruder(), kBegin + kOpen, 1, window_->rkey);
+TEST_P(HostilePeers, CannotWriteAfterOpenPart) {
+  expect_refused(intruder(), kBegin + kOpen, 1, key_);
 }
 
-TEST_F(HostilePeers, CannotWriteBeforeOpenPart) {
-  expect_refused(intruder(), kBegin - 1, 1, window_->rkey);
+TEST_P(HostilePeers, CannotWriteBeforeOpenPart) { expect_refused(intruder(), kBegin - 1, 1, key_); }
+
+TEST_P(HostilePeers, CannotExceedOpenPart) { expect_refused(intruder(), kBegin, kOpen + 1, key_); }
+
+TEST_P(HostilePeersAtWindow, CannotUseKeyOfRegistration) {
+  expect_refused(intruder(), kBegin, 1, opened_->remote_key());
 }
 
-TEST_F(HostilePeers, CannotExceedOpenPart) {
-  expect_refused(intruder(), kBegin, kOpen + 1, window_->rkey);
-}
-
-TEST_F(HostilePeers, CannotUseKeyOfRegistration) {
-  expect_refused(intruder(), kBegin, 1, lease_.registration->remote_key());
-}
-
-TEST_F(HostilePeers, CannotUseOtherQueuePair) {
+TEST_P(HostilePeersAtWindow, CannotUseOtherQueuePair) {
   const Connection other = connect();
-  expect_refused(*other.intruder, kBegin, 1, window_->rkey);
+  expect_refused(*other.intruder, kBegin, 1, key_);
 }
 
-TEST_F(HostilePeers, CannotWriteAfterEnd) {
-  QueuePair& victim = *connection_.victim;
-  const std::uint64_t request = victim.close(*window_);
-  ASSERT_TRUE(poll_until(victim, [&] { return victim.completed() >= request; }));
-  expect_refused(intruder(), kBegin, 1, window_->rkey);
+TEST_P(HostilePeers, CannotWriteAfterEnd) {
+  close();
+  expect_refused(intruder(), kBegin, 1, key_);
 }
 
-TEST_F(HostilePeers, CannotUseOldKey) {
-  QueuePair& victim = *connection_.victim;
-  const std::uint32_t old = window_->rkey;
-  victim.close(*window_);
-  const std::uint64_t request = victim.open(*window_, *lease_.registration, open_part());
-  ASSERT_TRUE(poll_until(victim, [&] { return victim.completed() >= request; }));
-  EXPECT_NE(window_->rkey, old);
+TEST_P(HostilePeersAtWindow, CannotUseOldKey) {
+  const std::uint32_t old = key_;
+  close();
+  open_window();
+  EXPECT_NE(key_, old);
   expect_refused(intruder(), kBegin, 1, old);
 }
 
 // The text that the victim gets must name the intruder.
-TEST_F(HostilePeers, AreNamed) {
-  expect_refused(intruder(), 0, 1, window_->rkey);
+TEST_P(HostilePeers, AreNamed) {
+  expect_refused(intruder(), 0, 1, key_);
   QueuePair& victim = *connection_.victim;
   ASSERT_TRUE(poll_until(victim, [&] { return !victim.failure().text.empty(); }));
   EXPECT_TRUE(victim.failure().peer_lost);

@@ -123,7 +123,8 @@ TEST_F(Cache, RegistersExactlyWhatOpensToPeer) {
     ASSERT_TRUE(exact);
     EXPECT_EQ(exact->bytes, kLeast);
     EXPECT_EQ(range_of(*exact).value().bytes, confined ? kGranule : kLeast);
-    EXPECT_EQ(range_of(*exact).value().access, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
+    const auto for_peers = confined ? IBV_ACCESS_MW_BIND : IBV_ACCESS_REMOTE_WRITE;
+    EXPECT_EQ(range_of(*exact).value().access, IBV_ACCESS_LOCAL_WRITE | for_peers);
     const auto last = cache_->lease_for_peer(space_.part(kBytes - kLeast, kLeast + 20));
     ASSERT_TRUE(last);
     EXPECT_EQ(last->bytes, kLeast) << "the region ends there";
@@ -300,7 +301,8 @@ TEST_F(Cache, SharesBudgetWithOtherCaches) {
     EXPECT_EQ(other.registered(), kGranule);
   }
   memory_.limit(3 * kGranule);
-  const Registration own = other.register_always(space_.part(9 * kGranule, 4096), true);
+  const Registration own =
+      other.register_always(space_.part(9 * kGranule, 4096), PeerAccess::window);
   EXPECT_LT(cache_->registered() + other.registered(), 3 * kGranule)
       << "cached registrations must be evicted";
 }
